@@ -1,0 +1,104 @@
+"""The settings: each a name, a default and a sentence; an unknown one stops the start."""
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from imprint.problem import BadSettings
+
+PREFIX = "IMPRINT_"
+
+
+def default_home() -> Path:
+    """Say where a person's Imprint lives: root's in /var/lib, since a service user must be able to enter it."""
+    return Path("/var/lib/imprint") if os.geteuid() == 0 else Path.home() / ".imprint"
+
+
+class Settings(BaseSettings):
+    """What can be set, read from IMPRINT_… variables of the environment."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
+
+    home: Annotated[
+        Path,
+        Field(
+            default_factory=default_home,
+            description="The folder that holds the embedded database, its backups and everything else Imprint keeps.",
+            json_schema_extra={"shown": "`~/.imprint`, for root `/var/lib/imprint`"},
+        ),
+    ]
+    database_url: Annotated[
+        SecretStr | None,
+        Field(description="A PostgreSQL server (14 or newer) to use instead of the embedded one: postgresql://…"),
+    ] = None
+    host: Annotated[str, Field(description="The address the HTTP server listens on.")] = "127.0.0.1"
+    port: Annotated[
+        int, Field(ge=0, le=65535, description="The port the HTTP server listens on; 0 takes any free one.")
+    ] = 7600
+    workers: Annotated[int, Field(ge=0, le=64, description="How many worker processes `imprint up` starts.")] = 1
+    concurrency: Annotated[int, Field(ge=2, le=1000, description="How many jobs one worker runs at the same time.")] = (
+        20
+    )
+    log_format: Annotated[
+        Literal["auto", "human", "json"],
+        Field(description="How log lines look; auto is human on a terminal and JSON otherwise."),
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="The least severe log line that is written.")
+    ] = "info"
+    lease_seconds: Annotated[
+        int,
+        Field(ge=5, le=3600, description="How long a worker may hold a row without renewing its lease."),
+    ] = 60
+    crashes_before_quarantine: Annotated[
+        int,
+        Field(ge=1, le=100, description="How many lost leases in a row set a row aside for a person to look at."),
+    ] = 3
+    shutdown_seconds: Annotated[
+        int, Field(ge=0, le=3600, description="How long running work may go on after a stop was asked for.")
+    ] = 30
+    database_start_seconds: Annotated[
+        int,
+        Field(ge=1, le=3600, description="How long the embedded database may take to start; crash recovery included."),
+    ] = 120
+    keep_finished_hours: Annotated[int, Field(ge=1, description="How long a finished job stays in the job log.")] = 48
+    keep_finished_jobs: Annotated[int, Field(ge=0, description="How many finished jobs stay in the job log.")] = 5000
+    keep_failed_days: Annotated[int, Field(ge=1, description="How long a dead letter is kept.")] = 7
+    keep_failed_jobs: Annotated[int, Field(ge=0, description="How many dead letters are kept.")] = 1000
+    keep_backups: Annotated[
+        int, Field(ge=1, description="How many of the backups made before a migration are kept.")
+    ] = 5
+
+
+def variable(name: str) -> str:
+    """Name the environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings; raise BadSettings naming every variable that is unknown or has a bad value."""
+    environment = os.environ if environment is None else environment
+    known = {variable(name): name for name in Settings.model_fields}
+    given = {name: value for name, value in environment.items() if name.upper().startswith(PREFIX)}
+    if complaints := [_unknown(name, known) for name in given if name not in known]:
+        raise BadSettings("settings.unknown", " ".join(complaints))
+    try:
+        return Settings.model_validate({known[name]: value for name, value in given.items() if value})
+    except ValidationError as error:
+        raise BadSettings("settings.invalid", " ".join(map(_invalid, error.errors(include_input=False)))) from None
+
+
+def _unknown(name: str, known: Mapping[str, str]) -> str:
+    near = get_close_matches(name.upper(), known, n=1)
+    return f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "; see docs/settings.md.")
+
+
+def _invalid(error: Mapping[str, object]) -> str:
+    location = error["loc"]
+    name = str(location[0]) if isinstance(location, tuple) and location else ""
+    return f"{variable(name)} has a bad value: {error['msg']}."

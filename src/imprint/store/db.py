@@ -1,0 +1,127 @@
+"""The database: a pool of connections and transactions that say who acts and why."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from imprint.log import hide_in_text
+from imprint.problem import Problem, Unavailable, WrongVersion
+from imprint.store.query import query
+
+if TYPE_CHECKING:
+    from imprint.store.query import Link
+
+OLDEST_SERVER = 140000
+
+# Every way in which a connection can be lost or refused; what a caller retries when the database went away.
+GONE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+)
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """What decides whether a server keeps what it has acknowledged."""
+
+    version: int
+    version_text: str
+    fsync: str
+    full_page_writes: str
+    synchronous_commit: str
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Acting:
+    """Who acts in this transaction, and why."""
+
+    actor: str
+    reason: str
+
+
+FACTS = query("server_facts", ServerFacts)
+ACT = query("server_act", Acting)
+
+
+@dataclass(frozen=True)
+class Database:
+    """A pool of connections to the one database that holds the truth."""
+
+    pool: "asyncpg.Pool[asyncpg.Record]"
+    url: str
+
+    @asynccontextmanager
+    async def connection(self) -> "AsyncIterator[Link]":
+        """Borrow a connection."""
+        async with self.pool.acquire() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self, actor: str, reason: str = "") -> "AsyncIterator[Link]":
+        """Borrow a connection for one transaction in which this actor acts for this reason."""
+        async with self.pool.acquire() as connection, connection.transaction():
+            await ACT.one(connection, actor, reason)
+            yield connection
+
+
+@asynccontextmanager
+async def open_database(url: str, *, size: int = 10) -> AsyncIterator[Database]:
+    """Connect to a server that is fit for its task and keep a pool open."""
+    connection = await connect(url)
+    try:
+        refuse_unfit(await FACTS.one(connection))
+    finally:
+        await connection.close()
+    async with asyncpg.create_pool(
+        url, min_size=1, max_size=size, server_settings={"application_name": "imprint"}
+    ) as pool:
+        yield Database(pool, url)
+
+
+async def connect(url: str, *, seconds: float = 10) -> "asyncpg.Connection[asyncpg.Record]":
+    """Open one connection, or say in one sentence why there is none."""
+    try:
+        return await asyncpg.connect(url, timeout=seconds, server_settings={"application_name": "imprint"})
+    except Exception as error:  # whatever a URL or a server can do wrong becomes one sentence
+        raise _no_connection(error) from error
+
+
+def refuse_unfit(facts: ServerFacts) -> None:
+    """Raise unless what this server acknowledges survives a power cut."""
+    if facts.version < OLDEST_SERVER:
+        raise WrongVersion(
+            "database.too_old", f"This server is PostgreSQL {facts.version_text}; Imprint needs 14 or newer."
+        )
+    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+        if getattr(facts, setting) == "off":
+            raise Unavailable(
+                f"database.{setting}_off",
+                f"The server runs with {setting} = off, so a power cut could undo what it has acknowledged "
+                f"and a post could go out twice; turn {setting} on.",
+            )
+    if facts.read_only:
+        raise Unavailable("database.read_only", "The server is a read-only standby; point Imprint at the primary.")
+
+
+def _no_connection(error: Exception) -> Problem:
+    match error:
+        case asyncpg.InvalidCatalogNameError():
+            return Unavailable("database.missing", f"The server is there, but {error}.")
+        case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return Unavailable("database.sign_in", f"The server refused the sign-in: {error}.")
+        case asyncpg.ClientConfigurationError() | ValueError():
+            return Unavailable("database.url", f"IMPRINT_DATABASE_URL cannot be understood: {hide_in_text(str(error))}.")
+        case TimeoutError():
+            return Unavailable("database.no_answer", "The database server did not answer in time.")
+        case _:
+            return Unavailable("database.unreachable", f"The database cannot be reached: {hide_in_text(str(error))}.")

@@ -1,0 +1,136 @@
+-- The seven things that have a lifecycle. Later migrations add what each use case needs.
+
+CREATE TABLE post (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    title text NOT NULL DEFAULT '',
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    deleted_at timestamptz
+);
+
+CREATE TABLE account (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    platform text NOT NULL,
+    name text NOT NULL,
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    deleted_at timestamptz
+);
+
+-- held_until: the clock leaves a pending row alone until then, because it is in the queue, its circuit is
+-- open or its account is busy. wake_at: when the clock must look at the row; made by the database, so it
+-- cannot disagree with the columns it comes from.
+CREATE TABLE publication (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    post_id uuid NOT NULL REFERENCES post,
+    account_id uuid NOT NULL REFERENCES account,
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    due_at timestamptz NOT NULL,
+    held_until timestamptz,
+    phase text CHECK (phase IN ('uploading', 'publishing')),
+    fence bigint NOT NULL DEFAULT 0,
+    lease_until timestamptz,
+    crashes integer NOT NULL DEFAULT 0,
+    intent_at timestamptz,
+    remote_id text,
+    error_code text,
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    wake_at timestamptz GENERATED ALWAYS AS (
+        CASE status WHEN 'pending' THEN greatest(due_at, held_until) WHEN 'running' THEN lease_until END
+    ) STORED
+);
+CREATE INDEX publication_of_post ON publication (post_id);
+CREATE INDEX publication_due ON publication (wake_at) WHERE status = 'pending';
+CREATE INDEX publication_due_on_account ON publication (account_id, due_at) WHERE status = 'pending';
+CREATE INDEX publication_leased ON publication (wake_at) WHERE status = 'running';
+-- One at a time per account, whatever the code does.
+CREATE UNIQUE INDEX publication_running_on_account ON publication (account_id) WHERE status = 'running';
+
+CREATE TABLE content (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    name text NOT NULL DEFAULT '',
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    error_code text,
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    deleted_at timestamptz
+);
+
+CREATE TABLE object (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    content_id uuid NOT NULL REFERENCES content,
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    error_code text,
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    deleted_at timestamptz
+);
+CREATE INDEX object_of_content ON object (content_id);
+
+CREATE TABLE derivation (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    parent_id uuid NOT NULL REFERENCES content,
+    variant text NOT NULL,
+    recipe_version integer NOT NULL,
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    error_code text,
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    UNIQUE (parent_id, variant, recipe_version)
+);
+
+CREATE TABLE source (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    name text NOT NULL,
+    status text NOT NULL,
+    status_at timestamptz NOT NULL DEFAULT imprint_now(),
+    next_check_at timestamptz NOT NULL DEFAULT imprint_now(),
+    held_until timestamptz,
+    fence bigint NOT NULL DEFAULT 0,
+    lease_until timestamptz,
+    crashes integer NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT imprint_now(),
+    deleted_at timestamptz,
+    wake_at timestamptz GENERATED ALWAYS AS (
+        CASE WHEN lease_until IS NOT NULL THEN lease_until
+             WHEN status <> 'disabled' THEN greatest(next_check_at, held_until) END
+    ) STORED
+);
+CREATE INDEX source_due ON source (wake_at) WHERE lease_until IS NULL;
+CREATE INDEX source_leased ON source (wake_at) WHERE lease_until IS NOT NULL;
+
+-- The post follows its publications, in the same transaction. The post's row is locked before its
+-- publications are counted, so that two that end at the same moment cannot both look past each other.
+CREATE FUNCTION post_follow() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    followed uuid := coalesce(NEW.post_id, OLD.post_id);
+    now_is text;
+    shall_be text;
+BEGIN
+    SELECT status INTO now_is FROM post WHERE id = followed FOR UPDATE;
+    SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
+                WHEN bool_or(status = 'running') THEN 'uploading'
+                WHEN bool_or(status = 'pending') THEN 'scheduled'
+                WHEN bool_or(status IN ('failed', 'unknown')) THEN 'failed'
+                WHEN bool_or(status = 'success') THEN 'published'
+                WHEN count(*) > 0 THEN 'draft' END
+        INTO shall_be FROM publication WHERE post_id = followed;
+    IF shall_be IS NULL OR shall_be = now_is THEN
+        RETURN NULL;
+    END IF;
+    -- A running publication can be cancelled when another is out already; the post then stops uploading
+    -- and is published, two moves that both exist.
+    IF now_is = 'uploading' AND shall_be = 'published' THEN
+        UPDATE post SET status = 'scheduled' WHERE id = followed;
+    END IF;
+    UPDATE post SET status = shall_be WHERE id = followed;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER post_follow_begin AFTER INSERT OR DELETE ON publication
+    FOR EACH ROW EXECUTE FUNCTION post_follow();
+CREATE TRIGGER post_follow_move AFTER UPDATE ON publication
+    FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.phase IS DISTINCT FROM NEW.phase)
+    EXECUTE FUNCTION post_follow();

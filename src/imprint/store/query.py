@@ -1,0 +1,109 @@
+"""A query: SQL from a .sql file, with a name, a sentence and the frozen dataclass its rows become.
+
+In the files a query reads
+
+    -- name: worker_seen
+    -- A worker says that it is alive.
+    UPDATE worker …
+
+and in the code `SEEN = query("worker_seen", Seen)`. Where the same statement serves several tables,
+`{table}` and the like stand in the text and are filled in by the code: never from outside input.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+    from asyncpg.pool import PoolConnectionProxy
+
+    Link = Connection[Record] | PoolConnectionProxy[Record]
+
+Row = TypeVar("Row")
+
+_HEAD = re.compile(r"^-- name: (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a .sql file says about one query."""
+
+    name: str
+    sentence: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Query(Generic[Row]):
+    """A statement that can be run on any connection; its rows are frozen dataclasses."""
+
+    name: str
+    sentence: str
+    sql: str
+    row: type[Row]
+
+    async def all(self, connection: "Link", *values: Any) -> list[Row]:
+        """Run it and give every row."""
+        return [self.row(*record) for record in await connection.fetch(self.sql, *values)]
+
+    async def first(self, connection: "Link", *values: Any) -> Row | None:
+        """Run it and give the first row; None is an answer, not an accident."""
+        record = await connection.fetchrow(self.sql, *values)
+        return None if record is None else self.row(*record)
+
+    async def one(self, connection: "Link", *values: Any) -> Row:
+        """Run it and give the row it always has."""
+        row = await self.first(connection, *values)
+        if row is None:
+            raise LookupError(f"{self.name} gave no row")
+        return row
+
+    async def run(self, connection: "Link", *values: Any) -> int:
+        """Run it for its effect and say how many rows it touched."""
+        tag = (await connection.execute(self.sql, *values)).rpartition(" ")[2]
+        return int(tag) if tag.isdigit() else 0
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The row of a statement that is run for its effect."""
+
+
+_declared: dict[str, Query[Any]] = {}
+
+
+def query(name: str, row: type[Row], **parts: str) -> Query[Row]:
+    """Declare the query of that name from the .sql files, its `{…}` places filled with trusted parts."""
+    text = texts()[name]
+    full_name = name + (f"[{parts['table']}]" if "table" in parts else "")
+    sql = re.sub(r"\{(\w+)\}", lambda place: parts[place[1]], text.sql) if parts else text.sql
+    declared = Query(full_name, text.sentence, sql, row)
+    _declared[full_name] = declared
+    return declared
+
+
+def declared() -> Mapping[str, Query[Any]]:
+    """Give every query the code has declared so far, for the tests that EXPLAIN each of them."""
+    return MappingProxyType(_declared)
+
+
+@cache
+def texts() -> Mapping[str, Text]:
+    """Read every .sql file once."""
+    found: dict[str, Text] = {}
+    for file in sorted(resources.files("imprint.store").joinpath("sql").iterdir(), key=lambda file: file.name):
+        body = file.read_text(encoding="utf-8")
+        heads = list(_HEAD.finditer(body))
+        for head, following in zip(heads, [*heads[1:], None], strict=True):
+            name = head[1]
+            if name in found:
+                raise ValueError(f"{file.name}: there are two queries named {name}")
+            sentence = " ".join(line.removeprefix("-- ") for line in head[2].splitlines())
+            sql = body[head.end() : following.start() if following else None].strip()
+            found[name] = Text(name, sentence, sql)
+    return MappingProxyType(found)
