@@ -3,16 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import asyncpg
 
 from imprint.log import hide_in_text
 from imprint.problem import Problem, Unavailable, WrongVersion
-from imprint.store.query import query
-
-if TYPE_CHECKING:
-    from imprint.store.query import Link
+from imprint.store.query import Connection, Link, Pool, query
 
 OLDEST_SERVER = 140000
 
@@ -57,17 +53,17 @@ ACT = query("server_act", Acting)
 class Database:
     """A pool of connections to the one database that holds the truth."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Pool
     url: str
 
     @asynccontextmanager
-    async def connection(self) -> "AsyncIterator[Link]":
+    async def connection(self) -> AsyncIterator[Link]:
         """Borrow a connection."""
         async with self.pool.acquire() as connection:
             yield connection
 
     @asynccontextmanager
-    async def transaction(self, actor: str, reason: str = "") -> "AsyncIterator[Link]":
+    async def transaction(self, actor: str, reason: str = "") -> AsyncIterator[Link]:
         """Borrow a connection for one transaction in which this actor acts for this reason."""
         async with self.pool.acquire() as connection, connection.transaction():
             await ACT.one(connection, actor, reason)
@@ -88,7 +84,7 @@ async def open_database(url: str, *, size: int = 10) -> AsyncIterator[Database]:
         yield Database(pool, url)
 
 
-async def connect(url: str, *, seconds: float = 10) -> "asyncpg.Connection[asyncpg.Record]":
+async def connect(url: str, *, seconds: float = 10) -> Connection:
     """Open one connection, or say in one sentence why there is none."""
     try:
         return await asyncpg.connect(url, timeout=seconds, server_settings={"application_name": "imprint"})

@@ -1,18 +1,16 @@
 """The jobs' tables: PgQueuer's, under names that no stray environment variable can change."""
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+import asyncpg
 from pgqueuer import Queries
 from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
 from pgqueuer.adapters.persistence.qb import QueryBuilderEnvironment, QueryQueueBuilder, QuerySchedulerBuilder
 from pgqueuer.domain.settings import DBSettings, Durability
 from pgqueuer.domain.types import Channel
+from pgqueuer.ports.driver import Driver
 
-if TYPE_CHECKING:
-    import asyncpg
-    from pgqueuer.ports.driver import Driver
-
-    from imprint.store.query import Link
+from imprint.store.query import Link
 
 # PgQueuer reads names like CHANNEL or QUEUE_TABLE from the environment; two processes that differ in one
 # would never see each other's jobs. Values given here win over the environment.
@@ -31,7 +29,7 @@ NAMES = DBSettings(
 )
 
 
-def queries_over(driver: "Driver") -> Queries:
+def queries_over(driver: Driver) -> Queries:
     """Give PgQueuer's queries over a driver, with our fixed names."""
     return Queries(
         driver,
@@ -41,6 +39,6 @@ def queries_over(driver: "Driver") -> Queries:
     )
 
 
-def queries_on(connection: "Link") -> Queries:
+def queries_on(connection: Link) -> Queries:
     """Give PgQueuer's queries on the caller's own connection, inside whatever transaction it has open."""
     return queries_over(AsyncpgDriver(cast("asyncpg.Connection[asyncpg.Record]", connection)))

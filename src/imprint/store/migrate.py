@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata, resources
-from typing import TYPE_CHECKING
 
 from imprint.lifecycles.registry import LIFECYCLES
 from imprint.problem import WrongVersion
 from imprint.store.db import connect
 from imprint.store.jobs import queries_on
-from imprint.store.query import Nothing, query
-
-if TYPE_CHECKING:
-    from imprint.store.query import Link
+from imprint.store.query import Link, Nothing, query
 
 LIFECYCLES_PART = 0
 JOBS_PART = -1
@@ -90,7 +86,7 @@ def known() -> tuple[Migration, ...]:
     )
 
 
-async def pending(connection: "Link") -> tuple[Migration, ...]:
+async def pending(connection: Link) -> tuple[Migration, ...]:
     """List what this database lacks; raise WrongVersion when it is not one of ours to migrate."""
     applied = await _applied(connection)
     newest = max(step.number for step in known())
@@ -133,7 +129,7 @@ async def migrate(url: str, *, before_change: Callable[[], Awaitable[None]] | No
     return missing
 
 
-async def _apply(connection: "Link", step: Migration) -> None:
+async def _apply(connection: Link, step: Migration) -> None:
     if step.number == JOBS_PART:
         jobs = queries_on(connection)
         if await jobs.schema_is_installed():
@@ -152,14 +148,14 @@ async def _apply(connection: "Link", step: Migration) -> None:
         await RECORD.run(connection, step.number, step.name, step.checksum)
 
 
-async def _applied(connection: "Link") -> dict[int, Applied]:
+async def _applied(connection: Link) -> dict[int, Applied]:
     if not (await TABLE_EXISTS.one(connection)).there:
         return {}
     return {step.number: step for step in await APPLIED.all(connection)}
 
 
 @asynccontextmanager
-async def _one_at_a_time(connection: "Link") -> AsyncIterator[None]:
+async def _one_at_a_time(connection: Link) -> AsyncIterator[None]:
     await LOCK.one(connection)
     try:
         yield

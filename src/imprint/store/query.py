@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-    from asyncpg.pool import PoolConnectionProxy
+import asyncpg
+import asyncpg.pool
 
-    Link = Connection[Record] | PoolConnectionProxy[Record]
+# asyncpg's classes can be subscripted by the type checker only.
+Link: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 Row = TypeVar("Row")
 
@@ -47,23 +49,23 @@ class Query(Generic[Row]):
     sql: str
     row: type[Row]
 
-    async def all(self, connection: "Link", *values: Any) -> list[Row]:
+    async def all(self, connection: Link, *values: Any) -> list[Row]:
         """Run it and give every row."""
         return [self.row(*record) for record in await connection.fetch(self.sql, *values)]
 
-    async def first(self, connection: "Link", *values: Any) -> Row | None:
+    async def first(self, connection: Link, *values: Any) -> Row | None:
         """Run it and give the first row; None is an answer, not an accident."""
         record = await connection.fetchrow(self.sql, *values)
         return None if record is None else self.row(*record)
 
-    async def one(self, connection: "Link", *values: Any) -> Row:
+    async def one(self, connection: Link, *values: Any) -> Row:
         """Run it and give the row it always has."""
         row = await self.first(connection, *values)
         if row is None:
             raise LookupError(f"{self.name} gave no row")
         return row
 
-    async def run(self, connection: "Link", *values: Any) -> int:
+    async def run(self, connection: Link, *values: Any) -> int:
         """Run it for its effect and say how many rows it touched."""
         tag = (await connection.execute(self.sql, *values)).rpartition(" ")[2]
         return int(tag) if tag.isdigit() else 0

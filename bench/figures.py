@@ -1,0 +1,51 @@
+"""Figures: percentiles, ratios and the one JSON object every bench prints."""
+
+import json
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from bench.machine import machine
+
+Figures = Mapping[str, object]
+
+LESS_IS_BETTER = ("_ms", "_s", "_mb", "_percent")
+MORE_IS_BETTER = "_per_s"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least this share of all values does not exceed (nearest rank)."""
+    if not values:
+        raise ValueError("no values, no percentile")
+    return sorted(values)[max(ceil(share * len(values)), 1) - 1]
+
+
+def latency(milliseconds: Sequence[float], name: str = "") -> dict[str, float]:
+    """Sum up latencies as p50 and p99; a name goes in front of both keys."""
+    return {
+        f"{name}p50_ms": round(percentile(milliseconds, 0.50), 3),
+        f"{name}p99_ms": round(percentile(milliseconds, 0.99), 3),
+    }
+
+
+def rate(count: int, seconds: float) -> float:
+    """Return how many a second, to the whole number that such a measurement is worth."""
+    return float(round(count / seconds))
+
+
+def ratio(ours: Figures, theirs: Figures) -> dict[str, float]:
+    """Compare every figure both have; above 1 = we are better, whichever way the figure counts."""
+    return {
+        key: round(value / other if key.endswith(MORE_IS_BETTER) else other / value, 2)
+        for key, value in ours.items()
+        if key.endswith((*LESS_IS_BETTER, MORE_IS_BETTER))
+        and isinstance(value, int | float)
+        and isinstance(other := theirs.get(key), int | float)
+        and value
+        and other
+    }
+
+
+def show(imprint: Figures, peers: Mapping[str, Figures | str]) -> None:
+    """Print the one object: our figures, each peer's (or why it has none), how they compare, and the machine."""
+    compared = {name: ratio(imprint, peer) for name, peer in peers.items() if not isinstance(peer, str)}
+    print(json.dumps({"imprint": imprint, **peers, "ratio": compared, "machine": machine()}, indent=2))

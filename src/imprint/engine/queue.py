@@ -1,0 +1,198 @@
+"""The queue: jobs that wait in the database and the loop that runs them, on PgQueuer.
+
+A job is put in on the caller's own connection, inside its transaction, and is delivered at least once.
+What a job is about lives in a row of ours, under our own fence: the queue only says "look at it now".
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import asyncpg
+import structlog
+from pgqueuer.adapters.drivers.asyncpg import AsyncpgPoolDriver
+from pgqueuer.core.executors import EntrypointExecutor, EntrypointExecutorParameters
+from pgqueuer.core.qm import QueueManager
+from pgqueuer.domain.errors import RetryRequested
+from pgqueuer.domain.models import Context
+from pgqueuer.domain.models import Job as PickedJob
+
+from imprint.decisions.retry import pause
+from imprint.store.db import GONE
+from imprint.store.jobs import NAMES, queries_on, queries_over
+from imprint.store.query import Connection, Link, Pool
+
+log = structlog.get_logger()
+
+HEARTBEAT = timedelta(seconds=30)
+RECONNECT_LONGEST = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work: what kind, about which row, and how often it was tried before."""
+
+    entrypoint: str
+    key: str
+    failures: int = 0
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Entrypoint:
+    """A kind of job: who does it, how many at once over all workers (0: any), how often, how long.
+
+    After the last failed attempt the job is held as a dead letter.
+    """
+
+    name: str
+    handler: Callable[[Job], Awaitable[None]]
+    concurrency: int
+    attempts: int
+    timeout: timedelta
+
+
+async def enqueue(connection: Link, jobs: Collection[Job]) -> int:
+    """Put jobs in, in the caller's transaction; one that already waits or runs is not put in again."""
+    if not jobs:
+        return 0
+    ids = await queries_on(connection).enqueue(
+        [job.entrypoint for job in jobs],
+        [job.key.encode() for job in jobs],
+        [job.priority for job in jobs],
+        dedupe_key=[f"{job.entrypoint}:{job.key}" for job in jobs],
+        on_conflict="skip",
+    )
+    return sum(id_ is not None for id_ in ids)
+
+
+class Queue:
+    """Runs jobs until it is told to stop, and through any outage of the database."""
+
+    def __init__(self, url: str, entrypoints: Iterable[Entrypoint], *, concurrency: int, grace: timedelta) -> None:
+        self._url = url
+        self._entrypoints = tuple(entrypoints)
+        self._concurrency = concurrency
+        self._grace = grace
+        self._running: set[asyncio.Task[None]] = set()
+        self._hurried = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take jobs and run them; after `stop` give running ones their grace, then put them back."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                await self._cycle(stop)
+                failures = 0
+            except GONE as error:
+                failures += 1
+                wait = pause(failures, random.uniform(0.5, 1), longest=RECONNECT_LONGEST)  # noqa: S311 - no secret
+                log.warning("the database is away; jobs wait", error=str(error), again_in_s=wait.total_seconds())
+                await _sleep(wait, stop)
+
+    async def _cycle(self, stop: asyncio.Event) -> None:
+        broken = asyncio.Event()
+        async with self._pool(broken) as pool:
+            manager = QueueManager(queries_over(AsyncpgPoolDriver(pool)), channel=NAMES.channel)
+            for entrypoint in self._entrypoints:
+                manager.entrypoint(
+                    entrypoint.name,
+                    concurrency_limit=entrypoint.concurrency,
+                    accepts_context=False,
+                    on_failure="hold",
+                    executor_factory=lambda given, e=entrypoint: _Executor(given, entrypoint=e, queue=self),
+                )(_unused)
+            running = asyncio.create_task(
+                manager.run(
+                    batch_size=max(1, self._concurrency // 2),
+                    max_concurrent_tasks=max(2, self._concurrency),
+                    heartbeat_timeout=HEARTBEAT,
+                    shutdown_on_listener_failure=True,
+                )
+            )
+            ends = [asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())]
+            try:
+                await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
+                manager.shutdown.set()
+                if not running.done():
+                    await asyncio.wait([running], timeout=self._grace.total_seconds() if stop.is_set() else None)
+                await self._hurry(running)
+                await running
+            finally:
+                for end in ends:
+                    end.cancel()
+            if broken.is_set() and not stop.is_set():
+                raise ConnectionResetError("the connection to the database was lost")
+
+    async def _hurry(self, running: "asyncio.Task[None]") -> None:
+        """Put the jobs that did not end in their grace back into the queue, for the next worker."""
+        if running.done():
+            return
+        self._hurried = True
+        log.warning("putting jobs back that did not end in time", jobs=len(self._running))
+        for task in tuple(self._running):
+            task.cancel()
+
+    @asynccontextmanager
+    async def _pool(self, broken: asyncio.Event) -> AsyncIterator[Pool]:
+        async def watch(connection: Connection) -> None:
+            connection.add_termination_listener(lambda _: broken.set())
+
+        pool = await asyncpg.create_pool(
+            self._url, min_size=2, max_size=4, init=watch, server_settings={"application_name": "imprint queue"}
+        )
+        try:
+            yield pool
+        finally:
+            try:
+                await asyncio.wait_for(pool.close(), timeout=5)
+            except (*GONE, TimeoutError):
+                pool.terminate()
+
+
+async def _unused(_: PickedJob) -> None:
+    """Stand where PgQueuer wants a function; the executor calls the entrypoint's handler itself."""
+
+
+class _Executor(EntrypointExecutor):
+    """Runs one job: in time, counted, put back when it fails, held when it failed too often."""
+
+    def __init__(self, given: EntrypointExecutorParameters, *, entrypoint: Entrypoint, queue: Queue) -> None:
+        super().__init__(given)
+        self.entrypoint = entrypoint
+        self.queue = queue
+
+    async def execute(self, job: PickedJob, context: Context) -> None:
+        """Run the handler; what it raises becomes a retry or, after the last attempt, a dead letter."""
+        del context
+        task = asyncio.current_task()
+        if task is None:  # pragma: no cover - PgQueuer always runs a job in a task
+            raise RuntimeError("a job must run in a task")
+        self.queue._running.add(task)  # noqa: SLF001 - one room, two classes
+        try:
+            async with asyncio.timeout(self.entrypoint.timeout.total_seconds()):
+                await self.entrypoint.handler(
+                    Job(self.entrypoint.name, (job.payload or b"").decode(), job.attempts, job.priority)
+                )
+        except asyncio.CancelledError:
+            if not self.queue._hurried:  # noqa: SLF001
+                raise
+            task.uncancel()
+            raise RetryRequested(delay=timedelta(0), reason="the worker was stopped") from None
+        except Exception as error:
+            if job.attempts + 1 >= self.entrypoint.attempts:
+                raise
+            delay = pause(job.attempts + 1, random.random())  # noqa: S311 - no secret
+            raise RetryRequested(delay=delay, reason=f"{type(error).__name__}: {error}") from error
+        finally:
+            self.queue._running.discard(task)  # noqa: SLF001
+
+
+async def _sleep(duration: timedelta, stop: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), timeout=duration.total_seconds())
+    except TimeoutError:
+        return
