@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bench.figures import latency, rate
+from bench.figures import ROUNDS, latency, rate
 from bench.peers.redis import DEFAULT, DURABLE, TUNED, Setup, installed, redis
 from bench.pickup import GAP_MS, PICKUPS
 
@@ -18,7 +18,7 @@ FILES = ("package.json", "package-lock.json", "measure.js")
 # Where node_modules is kept; Node finds packages only beside the script, so the script is copied there.
 HOME_VARIABLE = "BENCH_BULLMQ_HOME"
 # The best of 1, 10, 50 and 100 here; BullMQ's default is 1, which drains at a third of the rate.
-CONCURRENCY = 10
+CONCURRENCY = 50
 # A lost job must not hang the bench; nobody adds or drains slower than this.
 GIVES_UP = 120.0
 SLOWEST_PER_S = 500
@@ -70,13 +70,14 @@ async def engine(
     jobs: int, concurrency: int = CONCURRENCY, *, extra: Sequence[Setup] = (DURABLE,)
 ) -> dict[str, object]:
     """Measure how many no-op jobs a second are added and drained, and how soon an idle worker picks one up."""
-    asked = {"mode": "engine", "jobs": jobs, "concurrency": concurrency, "pickups": PICKUPS, "gap_ms": GAP_MS}
+    asked = {"mode": "engine", "jobs": jobs, "rounds": ROUNDS, "concurrency": concurrency}
+    asked |= {"pickups": PICKUPS, "gap_ms": GAP_MS}
 
     async def once(setup: Setup) -> dict[str, object]:
-        said = await _measure(setup, asked, GIVES_UP + 2 * jobs / SLOWEST_PER_S)
+        said = await _measure(setup, asked, GIVES_UP + 2 * ROUNDS * jobs / SLOWEST_PER_S)
         return {
-            "enqueue_per_s": rate(jobs, said["enqueue_s"]),
-            "drain_per_s": rate(jobs, said["drain_s"]),
+            **rate(jobs, said["enqueue_s"], "enqueue"),
+            **rate(jobs, said["drain_s"], "drain"),
             **latency(said["pickup_ms"], "pickup_"),
             "concurrency": concurrency,
             "redis": setup.sentence,

@@ -1,18 +1,24 @@
 """Log lines: for people on a terminal, as JSON otherwise; secrets never appear in either."""
 
 import logging
+import math
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import structlog
-from pydantic import SecretBytes, SecretStr
 
 HIDDEN = "**********"
 
-# A password inside a URL, wherever a library puts one into its message.
-_URL_PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):([^\s/@]+)@")
+# A password in a text, wherever a library puts one into its message: in a URL, where it ends at the last @ there
+# is, since people forget to encode a slash, an @ or a space of theirs; or after its own name. To hide too much
+# of a line is better than to hide too little.
+_PASSWORDS = (
+    re.compile(r"(://[^\s/@:]*:)\S+(?=@)"),
+    re.compile(r"(://[^\s/@:]*:)[^/\n]+(?=@)"),
+    re.compile(r"""(?i)(password['"]?\s*[=:]\s*)(?:'[^']*'|"[^"]*"|[^\s&'"]+)"""),
+)
 
 
 def configure(form: Literal["auto", "human", "json"], level: str) -> None:
@@ -24,16 +30,24 @@ def configure(form: Literal["auto", "human", "json"], level: str) -> None:
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
     ]
-    last: list[structlog.typing.Processor] = (
-        [hide_secrets, structlog.dev.ConsoleRenderer()]
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
         if human
-        else [structlog.processors.format_exc_info, hide_secrets, structlog.processors.JSONRenderer(default=str)]
+        else structlog.processors.JSONRenderer()
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=before,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                # Tracebacks become text before secrets are hidden; a renderer that made them itself would come
+                # too late, and the console's own would show the local variables of every frame.
+                structlog.processors.StackInfoRenderer(),
+                structlog.processors.format_exc_info,
+                hide_secrets,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()
@@ -49,25 +63,40 @@ def configure(form: Literal["auto", "human", "json"], level: str) -> None:
 
 def hide_secrets(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """Replace secret values, however deep, and passwords in URLs, whoever wrote them."""
-    return {key: _hidden(value) for key, value in event.items()}
+    return {str(key): _hidden(value) for key, value in event.items()}
 
 
 def hide_in_text(text: str) -> str:
-    """Replace the password of every URL in a text."""
-    return _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
+    """Replace the password of every URL in a text, and what is called a password."""
+    for password in _PASSWORDS:
+        text = password.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes log lines; one that cannot be written is reported without what it would have said."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
+        """Say where the bad line comes from; the standard library would print its arguments, secrets and all."""
+        kind = sys.exc_info()[0]
+        sys.stderr.write(
+            f"A log line from {record.pathname}:{record.lineno} could not be written"
+            f" ({kind.__name__ if kind else 'no reason'}).\n"
+        )
 
 
 def _hidden(value: object) -> object:
     match value:
-        case SecretStr() | SecretBytes():
-            return HIDDEN
-        case str():
-            return hide_in_text(value)
+        case None | bool() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)  # JSON knows no NaN
         case Mapping():
-            return {key: _hidden(item) for key, item in value.items()}
+            return {hide_in_text(str(key)): _hidden(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_hidden(item) for item in value]
         case BaseException():
             return hide_in_text(f"{type(value).__name__}: {value}")
         case _:
-            return value
+            # Secret types show stars for themselves; what shows itself as text may hold a URL somewhere inside.
+            return hide_in_text(str(value))

@@ -4,10 +4,11 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from imprint.problem import BadSettings
 
@@ -16,16 +17,30 @@ PREFIX = "IMPRINT_"
 
 def default_home() -> Path:
     """Say where a person's Imprint lives: root's in /var/lib, since a service user must be able to enter it."""
-    return Path("/var/lib/imprint") if os.geteuid() == 0 else Path.home() / ".imprint"
+    try:
+        return Path("/var/lib/imprint") if os.geteuid() == 0 else Path.home() / ".imprint"
+    except RuntimeError:
+        raise BadSettings(
+            "settings.no_home", "This user has no home folder; set IMPRINT_HOME to a folder that Imprint can use."
+        ) from None
+
+
+def _absolute(path: Path) -> Path:
+    # Children of this process may work in another folder: what is relative is settled once, here.
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("there is no such user's home folder") from None
 
 
 class Settings(BaseSettings):
-    """What can be set, read from IMPRINT_… variables of the environment."""
+    """What can be set with IMPRINT_… variables of the environment; `load` is what reads them."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     home: Annotated[
         Path,
+        AfterValidator(_absolute),
         Field(
             default_factory=default_home,
             description="The folder that holds the embedded database, its backups and everything else Imprint keeps.",
@@ -74,6 +89,19 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="How many of the backups made before a migration are kept.")
     ] = 5
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take only what is given: the class by itself would also read the process's environment, past `load`."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
 
 def variable(name: str) -> str:
     """Name the environment variable of a setting."""
@@ -85,12 +113,18 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     environment = os.environ if environment is None else environment
     known = {variable(name): name for name in Settings.model_fields}
     given = {name: value for name, value in environment.items() if name.upper().startswith(PREFIX)}
-    if complaints := [_unknown(name, known) for name in given if name not in known]:
-        raise BadSettings("settings.unknown", " ".join(complaints))
+    unknown = [_unknown(name, known) for name in given if name not in known]
     try:
-        return Settings.model_validate({known[name]: value for name, value in given.items() if value})
+        settings = Settings.model_validate(
+            {known[name]: value for name, value in given.items() if value and name in known}
+        )
     except ValidationError as error:
-        raise BadSettings("settings.invalid", " ".join(map(_invalid, error.errors(include_input=False)))) from None
+        # Without the values: one of them may be a secret that was put into the wrong variable.
+        invalid = [_invalid(each) for each in error.errors(include_input=False, include_context=False)]
+        raise BadSettings("settings.invalid", " ".join([*unknown, *invalid])) from None
+    if unknown:
+        raise BadSettings("settings.unknown", " ".join(unknown))
+    return settings
 
 
 def _unknown(name: str, known: Mapping[str, str]) -> str:
@@ -101,4 +135,28 @@ def _unknown(name: str, known: Mapping[str, str]) -> str:
 def _invalid(error: Mapping[str, object]) -> str:
     location = error["loc"]
     name = str(location[0]) if isinstance(location, tuple) and location else ""
-    return f"{variable(name)} has a bad value: {error['msg']}."
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{variable(name)} has a bad value: {message[:1].lower()}{message[1:]}."
+
+
+class Described(NamedTuple):
+    """A setting as people see it."""
+
+    variable: str
+    default: str
+    sentence: str
+
+
+def described(settings: type[Settings]) -> list[Described]:
+    """List every setting with its default and its sentence."""
+    return [
+        Described(variable(name), _default(field), field.description or "")
+        for name, field in settings.model_fields.items()
+    ]
+
+
+def _default(field: FieldInfo) -> str:
+    shown = field.json_schema_extra
+    if isinstance(shown, dict) and "shown" in shown:
+        return str(shown["shown"])
+    return "none" if field.default is None else str(field.default)

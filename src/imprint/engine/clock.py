@@ -119,6 +119,8 @@ class Clock:
         connection.add_termination_listener(lambda _: self._rung.set())
         await connection.add_listener(CHANNEL, self._heard)
         names = list(self._timers)
+        for timer in self._timers.values():  # what became due while nobody was there; and statements are now prepared
+            await self._fire(connection, timer)
         while not stop.is_set():
             self._rung.clear()
             plan = await PLAN.all(connection, names)

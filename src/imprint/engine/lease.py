@@ -16,6 +16,7 @@ from imprint.problem import Problem
 from imprint.store.db import GONE, Database
 from imprint.store.query import Link, Query, query
 
+
 class LeaseLost(Problem):
     """The lease ended while its holder was at work: whatever it does now no longer counts."""
 
@@ -84,11 +85,15 @@ class Leased:
         beat: asyncio.Task[None] | None = None
         try:
             async with asyncio.timeout(duration.total_seconds()) as deadline:
+                # How long ago the lease was claimed nobody knows, so the first deadline stands on a renewal as well.
+                async with database.connection() as connection:
+                    if await self.renew(connection, lease, duration) is None:
+                        raise self._lost(lease)
                 beat = asyncio.create_task(self._beat(database, lease, duration, deadline, clock))
                 yield
         except TimeoutError as error:
             if deadline.expired():
-                raise LeaseLost("lease.lost", f"The lease on {self.table} {lease.id} was lost.") from error
+                raise self._lost(lease) from error
             raise
         finally:
             if beat is not None:
@@ -109,14 +114,19 @@ class Leased:
             try:
                 async with database.connection() as connection:
                     kept = await self.renew(connection, lease, duration)
-            except GONE:
-                continue  # the database may be back before the deadline; if not, the deadline decides
+            except (*GONE, asyncpg.PostgresError):
+                continue  # the database may be well again before the deadline; if not, the deadline decides
             deadline.reschedule(asked_at + duration.total_seconds() if kept else asked_at)
             if not kept:
                 return
 
+    def _lost(self, lease: Lease) -> LeaseLost:
+        return LeaseLost("lease.lost", f"The lease on {self.table} {lease.id} was lost.")
 
-def _leased(table: str, *, claim: str, claimable: str, release: str, releasable: str, leased: str, expire: str) -> Leased:
+
+def _leased(
+    table: str, *, claim: str, claimable: str, release: str, releasable: str, leased: str, expire: str
+) -> Leased:
     return Leased(
         table,
         query("lease_claim", Lease, table=table, claim=claim, claimable=claimable),
@@ -127,24 +137,30 @@ def _leased(table: str, *, claim: str, claimable: str, release: str, releasable:
 
 
 # After the intent nobody can tell whether the request left: only before it is a row simply pending again.
+# One per account is held by the unique index. To look before is for the one who finishes there: it wakes the
+# account's next row, and would wait for a claim of that row that itself waits, in the index, for it to finish.
 PUBLICATIONS = _leased(
     "publication",
     claim=", status = 'running', phase = 'uploading'",
-    claimable="status = 'pending' AND due_at <= imprint_now()",
+    claimable="status = 'pending' AND due_at <= imprint_now() AND NOT EXISTS (SELECT FROM publication AS running "
+    "WHERE running.account_id = publication.account_id AND running.status = 'running')",
     release=", status = 'pending', phase = NULL",
     releasable="intent_at IS NULL",
     leased="t.status = 'running'",
-    expire="phase = NULL, status = CASE WHEN t.intent_at IS NOT NULL THEN 'unknown' WHEN t.crashes + 1 >= $2 THEN 'failed' "
-    "ELSE 'pending' END, error_code = CASE WHEN t.intent_at IS NULL AND t.crashes + 1 >= $2 THEN 'quarantined' "
+    expire="phase = NULL, status = CASE WHEN t.intent_at IS NOT NULL THEN 'unknown' "
+    "WHEN t.crashes + 1 >= $2 THEN 'failed' ELSE 'pending' END, error_code = CASE WHEN t.intent_at IS NULL AND t.crashes + 1 >= $2 THEN 'quarantined' "
     "ELSE t.error_code END",
 )
 
+# A source that kills workers is left alone for a day: resting alone does not stop the clock, which probes it when due.
 SOURCES = _leased(
     "source",
     claim="",
-    claimable="status <> 'disabled' AND next_check_at <= imprint_now()",
+    claimable="status <> 'disabled' AND deleted_at IS NULL AND next_check_at <= imprint_now()",
     release="",
     releasable="true",
     leased="t.lease_until IS NOT NULL",
-    expire="status = CASE WHEN t.status = 'active' AND t.crashes + 1 >= $2 THEN 'resting' ELSE t.status END",
+    expire="status = CASE WHEN t.status = 'active' AND t.crashes + 1 >= $2 THEN 'resting' ELSE t.status END, "
+    "next_check_at = CASE WHEN t.crashes + 1 >= $2 THEN greatest(t.next_check_at, imprint_now() + interval '24 hours') "
+    "ELSE t.next_check_at END",
 )

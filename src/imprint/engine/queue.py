@@ -72,11 +72,11 @@ async def enqueue(connection: Link, jobs: Collection[Job]) -> int:
 class Queue:
     """Runs jobs until it is told to stop, and through any outage of the database."""
 
-    def __init__(self, url: str, entrypoints: Iterable[Entrypoint], *, concurrency: int, grace: timedelta) -> None:
+    def __init__(self, url: str, entrypoints: Iterable[Entrypoint], *, concurrency: int, grace_seconds: float) -> None:
         self._url = url
         self._entrypoints = tuple(entrypoints)
         self._concurrency = concurrency
-        self._grace = grace
+        self._grace_seconds = grace_seconds
         self._running: set[asyncio.Task[None]] = set()
         self._hurried = False
 
@@ -118,7 +118,7 @@ class Queue:
                 await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
                 manager.shutdown.set()
                 if not running.done():
-                    await asyncio.wait([running], timeout=self._grace.total_seconds() if stop.is_set() else None)
+                    await asyncio.wait([running], timeout=self._grace_seconds if stop.is_set() else None)
                 await self._hurry(running)
                 await running
             finally:

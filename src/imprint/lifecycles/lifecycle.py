@@ -63,9 +63,12 @@ class Lifecycle:
         known = set(self.states)
         named = {state for pair in seen for state in pair} | {self.initial, *self.needs, *self.bars}
         if foreign := named - known:
-            raise IllegalLifecycle(f"{self.table}: {sorted(foreign)} are not states of it")
+            raise IllegalLifecycle(f"{self.table}: not a state of it: {', '.join(sorted(foreign))}")
         if unreachable := known - self._reachable():
-            raise IllegalLifecycle(f"{self.table}: nothing leads to {sorted(unreachable)}")
+            raise IllegalLifecycle(f"{self.table}: nothing leads to {', '.join(sorted(unreachable))}")
+        for state in known:
+            if torn := set(self.needs.get(state, ())) & set(self.bars.get(state, ())):
+                raise IllegalLifecycle(f"{self.table}: {state} both needs and bars {', '.join(sorted(torn))}")
 
     @cached_property
     def arrows(self) -> tuple[Arrow, ...]:
@@ -93,8 +96,7 @@ class Lifecycle:
     def sql(self) -> str:
         """Write the statements that make PostgreSQL hold exactly this declaration, whatever it held before."""
         rows = ",\n    ".join(
-            f"({_literal(self.table)}, {_literal(a.source)}, {_literal(a.target)}, {_literal(a.name)}, {_literal(a.why)})"
-            for a in self.arrows
+            f"({', '.join(map(_literal, (self.table, a.source, a.target, a.name, a.why)))})" for a in self.arrows
         )
         checks = ",\n    ".join(f"ADD CONSTRAINT {name} CHECK ({rule})" for name, rule in self.conditions())
         return _SQL.format(table=self.table, initial=_literal(self.initial), rows=rows, checks=checks)
@@ -112,9 +114,7 @@ class Lifecycle:
             "name": self.table,
             "states": [str(state) for state in self.states],
             "initial": str(self.initial),
-            "moves": [
-                {"name": a.name, "from": str(a.source), "to": str(a.target), "why": a.why} for a in self.arrows
-            ],
+            "moves": [{"name": a.name, "from": str(a.source), "to": str(a.target), "why": a.why} for a in self.arrows],
         }
 
     def _expand(self) -> Iterator[Arrow]:

@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import asyncpg
 
 from imprint.log import hide_in_text
 from imprint.problem import Problem, Unavailable, WrongVersion
+from imprint.settings import Settings
+from imprint.store.embedded import running
+from imprint.store.home import explained
 from imprint.store.query import Connection, Link, Pool, query
 
 OLDEST_SERVER = 140000
@@ -54,7 +57,7 @@ class Database:
     """A pool of connections to the one database that holds the truth."""
 
     pool: Pool
-    url: str
+    url: str = field(repr=False)  # it may hold a password
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Link]:
@@ -71,6 +74,18 @@ class Database:
 
 
 @asynccontextmanager
+async def reached(settings: Settings) -> AsyncIterator[str]:
+    """Give the URL of the database the settings name; the embedded one is up as long as somebody needs it."""
+    if settings.database_url is not None:
+        with explained(settings.home):
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield settings.database_url.get_secret_value()
+        return
+    async with running(settings.home, start_seconds=settings.database_start_seconds) as server:
+        yield server.url
+
+
+@asynccontextmanager
 async def open_database(url: str, *, size: int = 10) -> AsyncIterator[Database]:
     """Connect to a server that is fit for its task and keep a pool open."""
     connection = await connect(url)
@@ -78,9 +93,13 @@ async def open_database(url: str, *, size: int = 10) -> AsyncIterator[Database]:
         refuse_unfit(await FACTS.one(connection))
     finally:
         await connection.close()
-    async with asyncpg.create_pool(
-        url, min_size=1, max_size=size, server_settings={"application_name": "imprint"}
-    ) as pool:
+    try:
+        pool = await asyncpg.create_pool(
+            url, min_size=1, max_size=size, server_settings={"application_name": "imprint"}
+        )
+    except Exception as error:
+        raise _no_connection(error) from error
+    async with pool:
         yield Database(pool, url)
 
 
@@ -88,7 +107,14 @@ async def connect(url: str, *, seconds: float = 10) -> Connection:
     """Open one connection, or say in one sentence why there is none."""
     try:
         return await asyncpg.connect(url, timeout=seconds, server_settings={"application_name": "imprint"})
-    except Exception as error:  # whatever a URL or a server can do wrong becomes one sentence
+    except ValueError:
+        # Not a word of what was wrong with it, nor as a cause: that would quote a part of the password.
+        raise Unavailable(
+            "database.url",
+            "IMPRINT_DATABASE_URL cannot be understood; it should read postgresql://user:password@host:5432/database, "
+            "with special characters of the password written as %40 and the like.",
+        ) from None
+    except Exception as error:  # whatever a server can do wrong becomes one sentence
         raise _no_connection(error) from error
 
 
@@ -106,7 +132,10 @@ def refuse_unfit(facts: ServerFacts) -> None:
                 f"and a post could go out twice; turn {setting} on.",
             )
     if facts.read_only:
-        raise Unavailable("database.read_only", "The server is a read-only standby; point Imprint at the primary.")
+        raise Unavailable(
+            "database.read_only",
+            "The database takes no writes, being a standby or set to read-only; point Imprint at one that does.",
+        )
 
 
 def _no_connection(error: Exception) -> Problem:
@@ -115,8 +144,6 @@ def _no_connection(error: Exception) -> Problem:
             return Unavailable("database.missing", f"The server is there, but {error}.")
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             return Unavailable("database.sign_in", f"The server refused the sign-in: {error}.")
-        case asyncpg.ClientConfigurationError() | ValueError():
-            return Unavailable("database.url", f"IMPRINT_DATABASE_URL cannot be understood: {hide_in_text(str(error))}.")
         case TimeoutError():
             return Unavailable("database.no_answer", "The database server did not answer in time.")
         case _:

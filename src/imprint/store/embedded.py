@@ -302,8 +302,12 @@ async def _has_database(sockets: Path, home: Home, deadline: float) -> bool:
             connection = await _connected(sockets, DATABASE, deadline)
         except asyncpg.InvalidCatalogNameError:
             connection = await _connected(sockets, "postgres", deadline)
-            await connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'")
-        await connection.close()
+            try:
+                await connection.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'")
+            finally:
+                await connection.close()
+        else:
+            await connection.close()
     except (OSError, asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError):
         return False
     except asyncpg.TooManyConnectionsError:

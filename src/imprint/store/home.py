@@ -99,10 +99,12 @@ def prepared(folder: Path) -> Home:
         raise _not_a_folder(folder)
     home.root.mkdir(_PRIVATE, exist_ok=True)
     if (uid := home.root.lstat().st_uid) not in {home.owner.uid, os.geteuid()}:
+        owner = binaries.user_name(uid)
+        starter = "root" if owner == binaries.SERVICE_USER else owner
         raise Unavailable(
             "home.not_yours",
-            f"{home.root} belongs to the user {binaries.user_name(uid)}, but the database would run as "
-            f"{home.owner.name}; run Imprint as {binaries.user_name(uid)} or set IMPRINT_HOME to another folder.",
+            f"{home.root} belongs to the user {owner}, but the database would run as {home.owner.name}; "
+            f"run Imprint as {starter} or set IMPRINT_HOME to another folder.",
         )
     return home
 

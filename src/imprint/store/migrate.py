@@ -4,16 +4,18 @@ Two parts have no number because they are written anew whenever they change: the
 their declarations, and PgQueuer's own tables, by PgQueuer.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata, resources
 
+import asyncpg
+
 from imprint.lifecycles.registry import LIFECYCLES
-from imprint.problem import WrongVersion
-from imprint.store.db import connect
+from imprint.problem import Problem, Unavailable, WrongVersion
+from imprint.store.db import FACTS, GONE, connect, refuse_unfit
 from imprint.store.jobs import queries_on
 from imprint.store.query import Link, Nothing, query
 
@@ -73,11 +75,7 @@ RECORD = query("migration_record", Nothing)
 def known() -> tuple[Migration, ...]:
     """Read the steps this program knows, in the order in which they are applied."""
     files = sorted(resources.files("imprint.store").joinpath("migrations").iterdir(), key=lambda file: file.name)
-    numbered = [
-        Migration(int(file.name[:3]), file.name[4:-4], sql, _hash(sql))
-        for file in files
-        if file.name.endswith(".sql") and (sql := file.read_text(encoding="utf-8"))
-    ]
+    numbered = [_numbered(file.name, file.read_text(encoding="utf-8")) for file in files if file.name.endswith(".sql")]
     lifecycles = "\n".join(lifecycle.sql() for lifecycle in LIFECYCLES)
     return (
         Migration(JOBS_PART, "jobs", "", "pgqueuer " + metadata.version("pgqueuer")),
@@ -88,26 +86,7 @@ def known() -> tuple[Migration, ...]:
 
 async def pending(connection: Link) -> tuple[Migration, ...]:
     """List what this database lacks; raise WrongVersion when it is not one of ours to migrate."""
-    applied = await _applied(connection)
-    newest = max(step.number for step in known())
-    if ahead := max(applied, default=0) - newest:
-        if ahead > 0:
-            raise WrongVersion(
-                "database.newer",
-                f"This database was migrated by a newer Imprint (to {newest + ahead}, this one knows {newest}); "
-                "install that version, or restore a backup from before.",
-            )
-    for step in known():
-        before = applied.get(step.number)
-        if before and step.number > 0 and before.checksum != step.checksum:
-            raise WrongVersion(
-                "database.migration_changed",
-                f"Migration {step.number:03} ({step.name}) is not the one this database was made with; "
-                "run the Imprint that made it.",
-            )
-    return tuple(
-        step for step in known() if step.number not in applied or applied[step.number].checksum != step.checksum
-    )
+    return _missing(await _applied(connection))
 
 
 async def migrate(url: str, *, before_change: Callable[[], Awaitable[None]] | None = None) -> tuple[Migration, ...]:
@@ -117,11 +96,14 @@ async def migrate(url: str, *, before_change: Callable[[], Awaitable[None]] | No
     """
     connection = await connect(url)
     try:
+        refuse_unfit(await FACTS.one(connection))
         async with _one_at_a_time(connection):
-            missing = await pending(connection)
-            if missing and before_change and await _applied(connection):
+            applied = await _applied(connection)
+            missing = _missing(applied)
+            if missing and applied and before_change:
                 await before_change()
-            await TABLE_CREATE.run(connection)
+            if not applied:
+                await TABLE_CREATE.run(connection)
             for step in missing:
                 await _apply(connection, step)
     finally:
@@ -129,23 +111,47 @@ async def migrate(url: str, *, before_change: Callable[[], Awaitable[None]] | No
     return missing
 
 
+def _missing(applied: Mapping[int, Applied]) -> tuple[Migration, ...]:
+    reached, newest = max(applied, default=0), max(step.number for step in known())
+    if reached > newest:
+        raise WrongVersion(
+            "database.newer",
+            f"This database was migrated by a newer Imprint (to {reached:03}, this one knows {newest:03}); "
+            "install that version, or restore a backup from before.",
+        )
+    missing = tuple(step for step in known() if step.checksum != _checksum(applied.get(step.number)))
+    for step in missing:
+        # A step with a number is never applied twice; the parts without one are, whenever they change.
+        if step.number > 0 and step.number in applied:
+            raise WrongVersion(
+                "database.migration_changed",
+                f"Migration {step.number:03} ({step.name}) is not the one this database was made with; "
+                "run the Imprint that made it.",
+            )
+    return missing
+
+
 async def _apply(connection: Link, step: Migration) -> None:
-    if step.number == JOBS_PART:
-        jobs = queries_on(connection)
-        if await jobs.schema_is_installed():
-            # PgQueuer's upgrade adds enum labels, which cannot share a transaction with their first use;
-            # it plans from what is there, so that one cut short is simply done again.
-            await jobs.apply_upgrade()
-        else:
-            async with connection.transaction():
-                await jobs.install()
-                await RECORD.run(connection, step.number, step.name, step.checksum)
+    """Apply one step and remember it, in one transaction."""
+    try:
+        if step.number == JOBS_PART and await queries_on(connection).schema_is_installed():
+            # The exception: an upgrade of PgQueuer adds enum labels, which cannot share a transaction with their
+            # first use. It plans from what is there, so that one cut short is simply done again.
+            await queries_on(connection).apply_upgrade()
+            await RECORD.run(connection, step.number, step.name, step.checksum)
             return
-        await RECORD.run(connection, step.number, step.name, step.checksum)
-        return
-    async with connection.transaction():
-        await connection.execute(step.sql)
-        await RECORD.run(connection, step.number, step.name, step.checksum)
+        async with connection.transaction():
+            if step.number == JOBS_PART:
+                await queries_on(connection).install()
+            else:
+                await connection.execute(step.sql)
+            await RECORD.run(connection, step.number, step.name, step.checksum)
+    except GONE as error:
+        raise Unavailable(
+            "database.lost", f"The database went away during the migration {step.name}; start again to go on with it."
+        ) from error
+    except asyncpg.PostgresError as error:
+        raise Problem("database.migration_failed", f"The migration {step.name} failed: {error}.") from error
 
 
 async def _applied(connection: Link) -> dict[int, Applied]:
@@ -162,6 +168,15 @@ async def _one_at_a_time(connection: Link) -> AsyncIterator[None]:
     finally:
         if not connection.is_closed():
             await UNLOCK.one(connection)
+
+
+def _numbered(file: str, sql: str) -> Migration:
+    number, _, name = file.removesuffix(".sql").partition("_")
+    return Migration(int(number), name, sql, _hash(sql))
+
+
+def _checksum(step: Applied | None) -> str | None:
+    return step.checksum if step else None
 
 
 def _hash(text: str) -> str:

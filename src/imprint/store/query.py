@@ -11,7 +11,7 @@ and in the code `SEEN = query("worker_seen", Seen)`. Where the same statement se
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -28,7 +28,8 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 Row = TypeVar("Row")
 
-_HEAD = re.compile(r"^-- name: (\w+)\n((?:-- .*\n)+)", re.MULTILINE)
+_HEAD = re.compile(r"^-- name: (\w+)\n((?:-- (?!name:).*\n)+)", re.MULTILINE)
+_PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,13 @@ _declared: dict[str, Query[Any]] = {}
 def query(name: str, row: type[Row], **parts: str) -> Query[Row]:
     """Declare the query of that name from the .sql files, its `{…}` places filled with trusted parts."""
     text = texts()[name]
+    if set(parts) != set(_PLACE.findall(text.sql)):
+        raise ValueError(f"{name}: {sorted(parts)} were given for {sorted(set(_PLACE.findall(text.sql)))}")
     full_name = name + (f"[{parts['table']}]" if "table" in parts else "")
-    sql = re.sub(r"\{(\w+)\}", lambda place: parts[place[1]], text.sql) if parts else text.sql
-    declared = Query(full_name, text.sentence, sql, row)
-    _declared[full_name] = declared
-    return declared
+    new = Query(full_name, text.sentence, _PLACE.sub(lambda place: parts[place[1]], text.sql), row)
+    if _declared.setdefault(full_name, new) != new:
+        raise ValueError(f"{full_name} is already declared, with other parts or another row")
+    return new
 
 
 def declared() -> Mapping[str, Query[Any]]:
@@ -99,13 +102,26 @@ def texts() -> Mapping[str, Text]:
     """Read every .sql file once."""
     found: dict[str, Text] = {}
     for file in sorted(resources.files("imprint.store").joinpath("sql").iterdir(), key=lambda file: file.name):
-        body = file.read_text(encoding="utf-8")
-        heads = list(_HEAD.finditer(body))
-        for head, following in zip(heads, [*heads[1:], None], strict=True):
-            name = head[1]
-            if name in found:
-                raise ValueError(f"{file.name}: there are two queries named {name}")
-            sentence = " ".join(line.removeprefix("-- ") for line in head[2].splitlines())
-            sql = body[head.end() : following.start() if following else None].strip()
-            found[name] = Text(name, sentence, sql)
+        if not file.name.endswith(".sql"):
+            continue
+        for text in read(file.name, file.read_text(encoding="utf-8")):
+            if text.name in found:
+                raise ValueError(f"{file.name}: there are two queries named {text.name}")
+            found[text.name] = text
     return MappingProxyType(found)
+
+
+def read(file: str, body: str) -> Iterator[Text]:
+    """Take a .sql file apart; raise where it is not laid out as it should be, lest a query vanish in another."""
+    heads = list(_HEAD.finditer(body))
+    if body[: heads[0].start() if heads else None].strip():
+        raise ValueError(f"{file}: does not begin with a query's name and sentence")
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        name = head[1]
+        sql = body[head.end() : following.start() if following else None].strip()
+        sentence = " ".join(line.removeprefix("-- ") for line in head[2].splitlines())
+        if not sentence.endswith("."):
+            raise ValueError(f"{file}: {name} has no sentence before it")
+        if not sql or re.search(r"--\s*name\b", sql):
+            raise ValueError(f"{file}: {name} is not one statement with the next name after it")
+        yield Text(name, sentence, sql)

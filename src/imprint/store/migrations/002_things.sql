@@ -40,7 +40,9 @@ CREATE TABLE publication (
     created_at timestamptz NOT NULL DEFAULT imprint_now(),
     wake_at timestamptz GENERATED ALWAYS AS (
         CASE status WHEN 'pending' THEN greatest(due_at, held_until) WHEN 'running' THEN lease_until END
-    ) STORED
+    ) STORED,
+    -- The publishing phase begins with the intent: what is in it can no longer be cancelled.
+    CONSTRAINT publication_publishing_needs_intent CHECK (phase <> 'publishing' OR intent_at IS NOT NULL)
 );
 CREATE INDEX publication_of_post ON publication (post_id);
 CREATE INDEX publication_due ON publication (wake_at) WHERE status = 'pending';
@@ -102,23 +104,32 @@ CREATE TABLE source (
 CREATE INDEX source_due ON source (wake_at) WHERE lease_until IS NULL;
 CREATE INDEX source_leased ON source (wake_at) WHERE lease_until IS NOT NULL;
 
--- The post follows its publications, in the same transaction. The post's row is locked before its
--- publications are counted, so that two that end at the same moment cannot both look past each other.
-CREATE FUNCTION post_follow() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    followed uuid := coalesce(NEW.post_id, OLD.post_id);
-    now_is text;
-    shall_be text;
-BEGIN
-    SELECT status INTO now_is FROM post WHERE id = followed FOR UPDATE;
+-- What its publications make of a post; NULL when it has none.
+CREATE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
                 WHEN bool_or(status = 'running') THEN 'uploading'
                 WHEN bool_or(status = 'pending') THEN 'scheduled'
                 WHEN bool_or(status IN ('failed', 'unknown')) THEN 'failed'
                 WHEN bool_or(status = 'success') THEN 'published'
                 WHEN count(*) > 0 THEN 'draft' END
-        INTO shall_be FROM publication WHERE post_id = followed;
-    IF shall_be IS NULL OR shall_be = now_is THEN
+    FROM publication WHERE post_id = of_post
+$$;
+
+-- The post follows its publications, in the same transaction. The post's row is locked before its
+-- publications are counted, so that two that end at the same moment cannot both look past each other.
+-- Locked for no key update: an insert of a publication already shares the post's key with other inserts,
+-- and two of them that each wanted more than that would wait for each other.
+CREATE FUNCTION post_follow() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    followed uuid := coalesce(NEW.post_id, OLD.post_id);
+    now_is text;
+    shall_be text;
+BEGIN
+    SELECT status INTO now_is FROM post WHERE id = followed FOR NO KEY UPDATE;
+    -- Volatile functions see what was committed while they waited: this one must not see an older picture.
+    SELECT coalesce(post_projection(followed), 'draft') INTO shall_be;
+    -- A post that a person took back stays with the person until something of it is to go out again.
+    IF shall_be = now_is OR (now_is IN ('review', 'draft') AND shall_be IN ('failed', 'published', 'draft')) THEN
         RETURN NULL;
     END IF;
     -- A running publication can be cancelled when another is out already; the post then stops uploading
@@ -134,3 +145,34 @@ CREATE TRIGGER post_follow_begin AFTER INSERT OR DELETE ON publication
 CREATE TRIGGER post_follow_move AFTER UPDATE ON publication
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.phase IS DISTINCT FROM NEW.phase)
     EXECUTE FUNCTION post_follow();
+
+-- Nobody moves a post past its publications: by hand it goes where they say, or, once nothing of it is waiting,
+-- under way or unknown, back to its author. What may be out must not be changed and sent again.
+CREATE FUNCTION post_agrees() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    said text := post_projection(NEW.id);
+BEGIN
+    IF said IS NULL OR NEW.status = said OR NEW.status IN ('review', 'draft') AND NOT EXISTS (
+        SELECT FROM publication WHERE post_id = NEW.id AND status IN ('pending', 'running', 'unknown')) THEN
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION 'a post whose publications make it % cannot be made %', said, NEW.status
+        USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = 'post_agrees';
+END $$;
+CREATE TRIGGER post_agrees AFTER UPDATE ON post FOR EACH ROW
+    WHEN (OLD.status IS DISTINCT FROM NEW.status AND pg_trigger_depth() = 0) EXECUTE FUNCTION post_agrees();
+
+-- A publication is one post on one account: it does not change sides, or one of two posts would not notice.
+CREATE FUNCTION publication_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a publication belongs to one post on one account for good'
+        USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = 'publication_stays';
+END $$;
+CREATE TRIGGER publication_stays BEFORE UPDATE OF post_id, account_id ON publication FOR EACH ROW
+    WHEN (OLD.post_id <> NEW.post_id OR OLD.account_id <> NEW.account_id) EXECUTE FUNCTION publication_stays();
+
+-- As the lifecycles' own: no session setting turns them off.
+ALTER TABLE publication ENABLE ALWAYS TRIGGER post_follow_begin;
+ALTER TABLE publication ENABLE ALWAYS TRIGGER post_follow_move;
+ALTER TABLE publication ENABLE ALWAYS TRIGGER publication_stays;
+ALTER TABLE post ENABLE ALWAYS TRIGGER post_agrees;

@@ -1,21 +1,24 @@
 -- What the engine keeps: circuits, pace, chores, workers, and the mark that tells a restored database apart.
 
--- A circuit stops calls to something that keeps refusing, for everybody at once.
+-- A circuit stops calls to something that keeps refusing, for everybody at once; what works has no row.
+-- openings: how often in a row it has opened by itself; 0 while it only waits as long as it was asked to.
 CREATE TABLE circuit (
     key text PRIMARY KEY,
-    rate_limits integer NOT NULL DEFAULT 0,
-    errors integer NOT NULL DEFAULT 0,
-    openings integer NOT NULL DEFAULT 0,
+    rate_limits integer NOT NULL DEFAULT 0 CHECK (rate_limits >= 0),
+    errors integer NOT NULL DEFAULT 0 CHECK (errors >= 0),
+    openings integer NOT NULL DEFAULT 0 CHECK (openings >= 0),
     open_until timestamptz,
     probe_until timestamptz,
-    last_error text,
-    changed_at timestamptz NOT NULL DEFAULT imprint_now()
+    last_error text CHECK (length(last_error) <= 500),
+    changed_at timestamptz NOT NULL DEFAULT imprint_now(),
+    CONSTRAINT circuit_opened_until_a_time CHECK (openings = 0 OR open_until IS NOT NULL),
+    CONSTRAINT circuit_probed_after_opening CHECK (probe_until IS NULL OR open_until IS NOT NULL)
 );
 
 -- The pace spreads calls: each call takes the next free moment.
 CREATE TABLE pace (
     key text PRIMARY KEY,
-    gap interval NOT NULL,
+    gap interval NOT NULL CHECK (gap > interval '0'),
     next_at timestamptz NOT NULL
 );
 
@@ -87,13 +90,14 @@ END $$;
 CREATE TRIGGER clock_ring_resumed AFTER UPDATE ON incarnation
     FOR EACH ROW WHEN (OLD.held_since IS NOT NULL AND NEW.held_since IS NULL) EXECUTE FUNCTION clock_ring_now();
 
--- When an account becomes free the next publication that is due there need not wait any longer.
+-- When an account becomes free the next publication that is due there need not wait any longer. One that is
+-- locked is being claimed, and its claim waits for us to leave the account: to wait for it would be a deadlock.
 CREATE FUNCTION publication_next() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE publication SET held_until = NULL
     WHERE id = (SELECT id FROM publication
                 WHERE account_id = NEW.account_id AND status = 'pending' AND due_at <= imprint_now() AND id <> NEW.id
-                ORDER BY due_at LIMIT 1)
+                ORDER BY due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
       AND held_until IS NOT NULL;
     RETURN NULL;
 END $$;

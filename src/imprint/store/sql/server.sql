@@ -5,7 +5,7 @@ SELECT current_setting('server_version_num')::int AS version,
        current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes,
        current_setting('synchronous_commit') AS synchronous_commit,
-       pg_is_in_recovery() AS read_only
+       pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only
 
 -- name: server_act
 -- Says who acts and why, for the audit, until the transaction ends.

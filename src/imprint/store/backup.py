@@ -1,0 +1,153 @@
+"""Backups: the whole database in one file, written by pg_dump and read by pg_restore."""
+
+import asyncio
+import os
+import subprocess
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from imprint.problem import Busy, Problem, Unavailable
+from imprint.store import incarnation, migrate
+from imprint.store.binaries import binary
+from imprint.store.db import connect
+from imprint.store.query import Nothing, query
+
+IS_EMPTY = query("backup_is_empty", migrate.There)
+DROP_RESTORED = query("backup_drop_restored", Nothing)
+CREATE_RESTORED = query("backup_create_restored", Nothing)
+SET_ASIDE = query("backup_set_aside", Nothing)
+PUT_IN_PLACE = query("backup_put_in_place", Nothing)
+DROP_SET_ASIDE = query("backup_drop_set_aside", Nothing)
+
+
+async def back_up(url: str, target: Path, *, replace: bool = False) -> int:
+    """Write the whole database into a file and say how many bytes; the file is whole or not there."""
+    if target.exists() and not replace:
+        raise Problem("backup.exists", f"{target} is already there; choose another name or use --force.")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        await _tool("pg_dump", url, "--format=custom", "--no-owner", "--no-acl", f"--file={partial}")
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+        return target.stat().st_size
+    except OSError as error:
+        raise Unavailable("backup.unwritable", f"{target} cannot be written: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+async def back_up_before(url: str, folder: Path, why: str, *, keep: int) -> Path:
+    """Write a backup with the time and the reason in its name, and drop the oldest ones beyond `keep`."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    target = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{why}.dump"
+    await back_up(url, target)
+    for old in sorted(folder.glob(f"*-{why}.dump"))[:-keep]:
+        old.unlink(missing_ok=True)
+    return target
+
+
+async def restore_beside(url: str, file: Path, backups: Path, *, keep: int) -> Path | None:
+    """Replace the embedded database by a backup and say where the old one was saved.
+
+    The backup is read into a database beside the one in use; only when it is whole and ours do the two change
+    places, in one transaction. Sends are held: the database has forgotten what was sent since.
+    """
+    await _check_readable(file)
+    restored = _named(url, "imprint_restored")
+    admin = await connect(_named(url, "postgres"))
+    try:
+        await DROP_RESTORED.run(admin)
+        await CREATE_RESTORED.run(admin)
+        await _read_into(restored, file)
+        empty = await _is_empty(url)
+        saved = None if empty else await back_up_before(url, backups, "before-restore", keep=keep)
+        try:
+            async with admin.transaction():
+                await SET_ASIDE.run(admin)
+                await PUT_IN_PLACE.run(admin)
+        except asyncpg.ObjectInUseError as error:
+            raise Busy("database.in_use", "Somebody is still connected to the database; stop Imprint first.") from error
+        await DROP_SET_ASIDE.run(admin)
+    finally:
+        await admin.close()
+    return saved
+
+
+async def restore_into(url: str, file: Path) -> None:
+    """Read a backup into an empty database on a server."""
+    await _check_readable(file)
+    if not await _is_empty(url):
+        raise Problem(
+            "restore.not_empty",
+            "The database is not empty; create a new one on the server and let IMPRINT_DATABASE_URL name it.",
+        )
+    await _read_into(url, file)
+
+
+async def _read_into(url: str, file: Path) -> None:
+    await _tool("pg_restore", url, "--no-owner", "--no-acl", "--exit-on-error", "--single-transaction", str(file))
+    connection = await connect(url)
+    try:
+        if not (await migrate.TABLE_EXISTS.one(connection)).there:
+            raise Problem("restore.not_ours", f"{file} is a backup, but not of Imprint.")
+        await migrate.pending(connection)
+        await incarnation.HOLD.run(connection, f"it was restored from {file.name}")
+    finally:
+        await connection.close()
+
+
+async def _is_empty(url: str) -> bool:
+    connection = await connect(url)
+    try:
+        return (await IS_EMPTY.one(connection)).there
+    finally:
+        await connection.close()
+
+
+async def _check_readable(file: Path) -> None:
+    if not file.is_file():
+        raise Problem("restore.missing", f"There is no file {file}.")
+    await _run([binary("pg_restore"), "--list", file], {}, "restore.not_a_backup", f"{file} is not a backup")
+
+
+async def _tool(name: str, url: str, *arguments: str) -> None:
+    """Run pg_dump or pg_restore; the password goes through the environment, where `ps` does not show it."""
+    bare, password = _without_password(url)
+    environment = {"PGPASSWORD": password} if password else {}
+    await _run([binary(name), f"--dbname={bare}", *arguments], environment, f"backup.{name}", f"{name} failed")
+
+
+async def _run(command: list[str | Path], environment: dict[str, str], code: str, what: str) -> None:
+    def run() -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(  # noqa: S603 - our own program and arguments
+            command,
+            env={**os.environ, "LC_ALL": "C", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = await asyncio.to_thread(run)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise Problem(code, f"{what}: {last.removeprefix('pg_dump: ').removeprefix('pg_restore: ')}.")
+
+
+def _named(url: str, database: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+
+
+def _without_password(url: str) -> tuple[str, str | None]:
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    password = options.pop("password", None) or parts.password
+    user_at = f"{parts.username}@" if parts.username else ""
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=user_at + place, query=urlencode(options))), password

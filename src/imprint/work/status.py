@@ -1,0 +1,83 @@
+"""Status: what waits, runs, is late or stuck, and who is at work."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from imprint.engine.worker import ALL as WORKERS
+from imprint.engine.worker import Known
+from imprint.store.incarnation import READ
+from imprint.store.query import Link, query
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of work and where it stands."""
+
+    kind: str
+    waiting: int
+    running: int
+    late: int
+    stuck: int
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """How many jobs of one kind are held after their last attempt."""
+
+    entrypoint: str
+    held: int
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """How many publications wait for a person's decision."""
+
+    waiting: int
+
+
+WORK = query("status_work", Work)
+DEAD_LETTERS = query("status_dead_letters", DeadLetters)
+UNKNOWN = query("status_unknown", Unknown)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Everything at a glance."""
+
+    work: list[Work]
+    dead_letters: list[DeadLetters]
+    unknown: int
+    workers: list[Known]
+    held_why: str | None
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {
+            "work": {row.kind: {k: v for k, v in asdict(row).items() if k != "kind"} for row in self.work},
+            "deadLetters": {row.entrypoint: row.held for row in self.dead_letters},
+            "unknown": self.unknown,
+            "workers": [
+                {
+                    "name": worker.name,
+                    "version": worker.version,
+                    "concurrency": worker.concurrency,
+                    "startedAt": worker.started_at.isoformat(),
+                    "seenAt": worker.seen_at.isoformat(),
+                    "alive": worker.alive,
+                }
+                for worker in self.workers
+            ],
+            "sendsHeld": self.held_why,
+        }
+
+
+async def status(connection: Link) -> Status:
+    """Look at everything once."""
+    incarnation = await READ.first(connection)
+    return Status(
+        work=await WORK.all(connection),
+        dead_letters=await DEAD_LETTERS.all(connection),
+        unknown=(await UNKNOWN.one(connection)).waiting,
+        workers=await WORKERS.all(connection),
+        held_why=incarnation.held_why if incarnation else None,
+    )
