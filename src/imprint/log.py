@@ -19,6 +19,8 @@ _PASSWORDS = (
     re.compile(r"(://[^\s/@:]*:)[^/\n]+(?=@)"),
     re.compile(r"""(?i)(password['"]?\s*[=:]\s*)(?:'[^']*'|"[^"]*"|[^\s&'"]+)"""),
 )
+# What a person who forgot to use a secret type would call a secret.
+_SECRET_NAMES = re.compile(r"(?i)password|secret|^(.*_)?token$|authorization|cookie|api_?key")
 
 
 def configure(form: Literal["auto", "human", "json"], level: str) -> None:
@@ -63,7 +65,7 @@ def configure(form: Literal["auto", "human", "json"], level: str) -> None:
 
 def hide_secrets(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """Replace secret values, however deep, and passwords in URLs, whoever wrote them."""
-    return {str(key): _hidden(value) for key, value in event.items()}
+    return _hidden_items(event)
 
 
 def hide_in_text(text: str) -> str:
@@ -85,6 +87,13 @@ class _Handler(logging.StreamHandler[TextIO]):
         )
 
 
+def _hidden_items(items: Mapping[Any, object]) -> dict[str, object]:
+    return {
+        hide_in_text(str(key)): HIDDEN if item and _SECRET_NAMES.search(str(key)) else _hidden(item)
+        for key, item in items.items()
+    }
+
+
 def _hidden(value: object) -> object:
     match value:
         case None | bool() | int():
@@ -92,7 +101,7 @@ def _hidden(value: object) -> object:
         case float():
             return value if math.isfinite(value) else str(value)  # JSON knows no NaN
         case Mapping():
-            return {hide_in_text(str(key)): _hidden(item) for key, item in value.items()}
+            return _hidden_items(value)
         case list() | tuple() | set() | frozenset():
             return [_hidden(item) for item in value]
         case BaseException():

@@ -128,8 +128,9 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def _unknown(name: str, known: Mapping[str, str]) -> str:
-    near = get_close_matches(name.upper(), known, n=1)
-    return f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "; see docs/settings.md.")
+    # Compared without the prefix, which makes every name look a little like every other.
+    near = get_close_matches(name[len(PREFIX) :].lower(), known.values(), n=1)
+    return f"{name} is not a setting" + (f"; did you mean {variable(near[0])}?" if near else "; see docs/settings.md.")
 
 
 def _invalid(error: Mapping[str, object]) -> str:

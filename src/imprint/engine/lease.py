@@ -137,8 +137,8 @@ def _leased(
 
 
 # After the intent nobody can tell whether the request left: only before it is a row simply pending again.
-# One per account is held by the unique index. To look before is for the one who finishes there: it wakes the
-# account's next row, and would wait for a claim of that row that itself waits, in the index, for it to finish.
+# The unique index alone holds the rule of one per account. The look before it keeps a claim from waiting in the
+# index, its own row locked, for one who finishes and wants to wake that very row: the two would wait for ever.
 PUBLICATIONS = _leased(
     "publication",
     claim=", status = 'running', phase = 'uploading'",
@@ -148,8 +148,8 @@ PUBLICATIONS = _leased(
     releasable="intent_at IS NULL",
     leased="t.status = 'running'",
     expire="phase = NULL, status = CASE WHEN t.intent_at IS NOT NULL THEN 'unknown' "
-    "WHEN t.crashes + 1 >= $2 THEN 'failed' ELSE 'pending' END, error_code = CASE WHEN t.intent_at IS NULL AND t.crashes + 1 >= $2 THEN 'quarantined' "
-    "ELSE t.error_code END",
+    "WHEN t.crashes + 1 >= $2 THEN 'failed' ELSE 'pending' END, "
+    "error_code = CASE WHEN t.intent_at IS NULL AND t.crashes + 1 >= $2 THEN 'quarantined' ELSE t.error_code END",
 )
 
 # A source that kills workers is left alone for a day: resting alone does not stop the clock, which probes it when due.

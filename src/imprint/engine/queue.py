@@ -5,9 +5,10 @@ What a job is about lives in a row of ours, under our own fence: the queue only 
 """
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from pgqueuer.core.qm import QueueManager
 from pgqueuer.domain.errors import RetryRequested
 from pgqueuer.domain.models import Context
 from pgqueuer.domain.models import Job as PickedJob
+from pgqueuer.ports.driver import Driver
 
 from imprint.decisions.retry import pause
 from imprint.store.db import GONE
@@ -28,6 +30,7 @@ from imprint.store.query import Connection, Link, Pool
 log = structlog.get_logger()
 
 HEARTBEAT = timedelta(seconds=30)
+RETRY_SETTLES = 0.05  # a job that is put back is in the queue again by then
 RECONNECT_LONGEST = timedelta(seconds=5)
 
 
@@ -69,6 +72,17 @@ async def enqueue(connection: Link, jobs: Collection[Job]) -> int:
     return sum(id_ is not None for id_ in ids)
 
 
+_CHANGED = json.dumps(
+    {
+        "channel": NAMES.channel,
+        "sent_at": "2000-01-01T00:00:00Z",
+        "type": "table_changed_event",
+        "operation": "update",
+        "table": NAMES.queue_table,
+    }
+)
+
+
 class Queue:
     """Runs jobs until it is told to stop, and through any outage of the database."""
 
@@ -78,6 +92,7 @@ class Queue:
         self._concurrency = concurrency
         self._grace_seconds = grace_seconds
         self._running: set[asyncio.Task[None]] = set()
+        self._rings: set[asyncio.Task[None]] = set()
         self._hurried = False
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -96,14 +111,15 @@ class Queue:
     async def _cycle(self, stop: asyncio.Event) -> None:
         broken = asyncio.Event()
         async with self._pool(broken) as pool:
-            manager = QueueManager(queries_over(AsyncpgPoolDriver(pool)), channel=NAMES.channel)
+            driver = AsyncpgPoolDriver(pool)
+            manager = QueueManager(queries_over(driver), channel=NAMES.channel)
             for entrypoint in self._entrypoints:
                 manager.entrypoint(
                     entrypoint.name,
                     concurrency_limit=entrypoint.concurrency,
                     accepts_context=False,
                     on_failure="hold",
-                    executor_factory=lambda given, e=entrypoint: _Executor(given, entrypoint=e, queue=self),
+                    executor_factory=lambda given, e=entrypoint: _Executor(given, e, self, driver),
                 )(_unused)
             running = asyncio.create_task(
                 manager.run(
@@ -122,8 +138,10 @@ class Queue:
                 await self._hurry(running)
                 await running
             finally:
-                for end in ends:
-                    end.cancel()
+                left = (*ends, running, *self._rings)
+                for task in left:
+                    task.cancel()
+                await asyncio.gather(*left, return_exceptions=True)
             if broken.is_set() and not stop.is_set():
                 raise ConnectionResetError("the connection to the database was lost")
 
@@ -135,6 +153,18 @@ class Queue:
         log.warning("putting jobs back that did not end in time", jobs=len(self._running))
         for task in tuple(self._running):
             task.cancel()
+
+    def later(self, delay: timedelta, driver: Driver) -> None:
+        """Wake the workers when a job that was put back is due; PgQueuer itself would look only after half a minute."""
+
+        async def ring() -> None:
+            await asyncio.sleep(delay.total_seconds() + RETRY_SETTLES)
+            with suppress(*GONE):
+                await driver.notify(NAMES.channel, _CHANGED)
+
+        task = asyncio.create_task(ring())
+        self._rings.add(task)
+        task.add_done_callback(self._rings.discard)
 
     @asynccontextmanager
     async def _pool(self, broken: asyncio.Event) -> AsyncIterator[Pool]:
@@ -160,10 +190,13 @@ async def _unused(_: PickedJob) -> None:
 class _Executor(EntrypointExecutor):
     """Runs one job: in time, counted, put back when it fails, held when it failed too often."""
 
-    def __init__(self, given: EntrypointExecutorParameters, *, entrypoint: Entrypoint, queue: Queue) -> None:
+    def __init__(
+        self, given: EntrypointExecutorParameters, entrypoint: Entrypoint, queue: Queue, driver: Driver
+    ) -> None:
         super().__init__(given)
         self.entrypoint = entrypoint
         self.queue = queue
+        self.driver = driver
 
     async def execute(self, job: PickedJob, context: Context) -> None:
         """Run the handler; what it raises becomes a retry or, after the last attempt, a dead letter."""
@@ -186,6 +219,7 @@ class _Executor(EntrypointExecutor):
             if job.attempts + 1 >= self.entrypoint.attempts:
                 raise
             delay = pause(job.attempts + 1, random.random())  # noqa: S311 - no secret
+            self.queue.later(delay, self.driver)
             raise RetryRequested(delay=delay, reason=f"{type(error).__name__}: {error}") from error
         finally:
             self.queue._running.discard(task)  # noqa: SLF001

@@ -33,6 +33,7 @@ CACHE = Path("/var/cache/imprint")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
 _COMPLETE = "complete"
 _USERADD_SECONDS = 10
+_TERM_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,10 @@ async def finish(process: subprocess.Popen[bytes]) -> str:
     try:
         written, errors = await asyncio.to_thread(process.communicate)
     except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        for request in (signal.SIGTERM, signal.SIGKILL):  # asked first, since a killed one leaves shared memory behind
+            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, request)
+                process.wait(_TERM_SECONDS)
         raise
     return (written + (errors or b"")).decode(errors="replace")
 

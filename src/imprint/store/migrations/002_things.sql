@@ -105,15 +105,16 @@ CREATE INDEX source_due ON source (wake_at) WHERE lease_until IS NULL;
 CREATE INDEX source_leased ON source (wake_at) WHERE lease_until IS NOT NULL;
 
 -- What its publications make of a post; NULL when it has none.
-CREATE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
-                WHEN bool_or(status = 'running') THEN 'uploading'
-                WHEN bool_or(status = 'pending') THEN 'scheduled'
-                WHEN bool_or(status IN ('failed', 'unknown')) THEN 'failed'
-                WHEN bool_or(status = 'success') THEN 'published'
-                WHEN count(*) > 0 THEN 'draft' END
-    FROM publication WHERE post_id = of_post
-$$;
+CREATE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
+                        WHEN bool_or(status = 'running') THEN 'uploading'
+                        WHEN bool_or(status = 'pending') THEN 'scheduled'
+                        WHEN bool_or(status IN ('failed', 'unknown')) THEN 'failed'
+                        WHEN bool_or(status = 'success') THEN 'published'
+                        WHEN count(*) > 0 THEN 'draft' END
+            FROM publication WHERE post_id = of_post);
+END $$;
 
 -- The post follows its publications, in the same transaction. The post's row is locked before its
 -- publications are counted, so that two that end at the same moment cannot both look past each other.
@@ -126,7 +127,7 @@ DECLARE
     shall_be text;
 BEGIN
     SELECT status INTO now_is FROM post WHERE id = followed FOR NO KEY UPDATE;
-    -- Volatile functions see what was committed while they waited: this one must not see an older picture.
+    -- Asked in a statement of its own, which sees what others have committed while this one waited for the lock.
     SELECT coalesce(post_projection(followed), 'draft') INTO shall_be;
     -- A post that a person took back stays with the person until something of it is to go out again.
     IF shall_be = now_is OR (now_is IN ('review', 'draft') AND shall_be IN ('failed', 'published', 'draft')) THEN
