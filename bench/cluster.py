@@ -17,7 +17,7 @@ import asyncpg
 # A real disk on Debian and macOS, whereas /tmp may be memory; each cluster's folder in it is unique and private.
 DISK = Path("/var/tmp")  # noqa: S108 - see above
 # PostgreSQL refuses to run as root; the first of these that exists runs it then.
-SERVICE_USERS = ("pgserver", "postgres", "nobody")
+SERVICE_USERS = ("imprint", "pgserver", "postgres", "nobody")
 # The defaults, written down: nobody's figures come from a database that may forget.
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 

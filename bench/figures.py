@@ -36,17 +36,23 @@ def rate(count: int, rounds: Sequence[float], name: str) -> dict[str, object]:
     return {f"{name}_per_s": round(median(each)), f"{name}_range": [round(each[0]), round(each[-1])]}
 
 
-def ratio(ours: Figures, theirs: Figures) -> dict[str, float]:
-    """Compare every figure both have; above 1 = we are better, whichever way the figure counts."""
-    return {
-        key: round(value / other if key.endswith(MORE_IS_BETTER) else other / value, 2)
-        for key, value in ours.items()
-        if key.endswith((*LESS_IS_BETTER, MORE_IS_BETTER))
-        and isinstance(value, int | float)
-        and isinstance(other := theirs.get(key), int | float)
-        and value
-        and other
-    }
+def ratio(ours: Figures, theirs: Figures) -> dict[str, object]:
+    """Compare every figure both have; above 1 = we are better, whichever way the figure counts.
+
+    Figures within a peer's figures are the same peer, set up in another way: we are compared with those as well.
+    """
+    compared: dict[str, object] = {}
+    for key, other in theirs.items():
+        value = ours.get(key)
+        if isinstance(other, Mapping):
+            if within := ratio(ours, other):
+                compared[key] = within
+        elif isinstance(value, int | float) and isinstance(other, int | float) and value and other:
+            if key.endswith(MORE_IS_BETTER):
+                compared[key] = round(value / other, 2)
+            elif key.endswith(LESS_IS_BETTER):
+                compared[key] = round(other / value, 2)
+    return compared
 
 
 def show(imprint: Figures, peers: Mapping[str, Figures | str]) -> None:

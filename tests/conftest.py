@@ -78,6 +78,12 @@ def named(server: Server, database: str) -> str:
 
 
 @pytest.fixture
+def server_url(server: Server) -> str:
+    """Give the server's first database, which is empty and must stay so."""
+    return server.url
+
+
+@pytest.fixture
 async def empty_url(server: Server) -> AsyncIterator[str]:
     """Give a new database that was never migrated."""
     async for url in _created(server, "template0"):

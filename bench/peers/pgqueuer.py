@@ -81,7 +81,7 @@ async def engine(dsn: str, jobs: int, batch_size: int = BATCH_SIZE) -> dict[str,
         **latency(waited, "pickup_"),
         "batch_size": batch_size,
         "driver": faster,
-        "slower": rate(jobs, drained[next(kind for kind in KINDS if kind != faster)], "drain"),
+        "drivers": {kind: round(jobs / median(drained[kind])) for kind in KINDS},
     }
 
 

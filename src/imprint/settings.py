@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     ]
     database_url: Annotated[
         SecretStr | None,
-        Field(description="A PostgreSQL server (14 or newer) to use instead of the embedded one: postgresql://…"),
+        Field(description="A PostgreSQL server (14 or newer) to use instead of the embedded one, as a URL postgresql://… of it."),
     ] = None
     host: Annotated[str, Field(description="The address the HTTP server listens on.")] = "127.0.0.1"
     port: Annotated[

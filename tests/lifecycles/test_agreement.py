@@ -158,7 +158,9 @@ async def test_an_insert_that_is_thrown_away_leaves_no_line(connection: Link) ->
 async def test_the_audit_says_who_and_why_and_refuses_to_be_changed(connection: Link) -> None:
     """Actor and reason come from the transaction; UPDATE, DELETE and TRUNCATE are refused, replica mode or not."""
     async with connection.transaction():
-        await connection.execute("SELECT set_config('imprint.actor', 'ada', true), set_config('imprint.reason', 'x', true)")
+        await connection.execute(
+            "SELECT set_config('imprint.actor', 'ada', true), set_config('imprint.reason', 'x', true)"
+        )
         row = await connection.fetchval(ROWS["post"])
     line = await connection.fetchrow("SELECT actor, reason, move, source FROM audit WHERE row_id = $1", row)
     assert line is not None

@@ -110,7 +110,7 @@ def read_mark(home: Path) -> Mark | None:
     """Read what the home remembers; a mark that cannot be read is no mark."""
     try:
         data = json.loads((home / FILE).read_text())
-        return Mark(UUID(data["id"]), int(data["generation"]), int(data["folder"]))
+        return Mark(UUID(str(data["id"])), int(data["generation"]), int(data["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -1,0 +1,207 @@
+"""`imprint up` as a person lives with it: start, look, crash, stop."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import psutil
+import pytest
+
+from imprint.problem import Exit
+from tests.waiting import until
+
+PROGRAM = [sys.executable, "-m", "imprint.main"]
+
+
+class Up:
+    """A running `imprint up` and what it has printed."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.environment = {**os.environ, "IMPRINT_HOME": str(home), "IMPRINT_PORT": "0", **environment}
+        with (home / "out").open("w") as out, (home / "err").open("w") as err:
+            self.process = subprocess.Popen([*PROGRAM, "up"], env=self.environment, stdout=out, stderr=err)
+
+    @property
+    def printed(self) -> list[str]:
+        """What it said to the person."""
+        return (self.home / "out").read_text().splitlines()
+
+    @property
+    def logged(self) -> str:
+        """What it said in its log."""
+        return (self.home / "err").read_text()
+
+    async def ready(self) -> bool:
+        """Say whether it has said that it is ready."""
+        assert self.process.poll() is None, self.logged
+        return any("Stop" in line for line in self.printed)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return next(line.split()[1] for line in self.printed if "Open" in line)
+
+    @property
+    def key(self) -> str:
+        """What it says one signs in with."""
+        return next(found[1] for line in self.printed if (found := re.search(r"key: (\S+)", line)))
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Ask it for a page."""
+        request = urllib.request.Request(self.address + path, headers=headers)  # noqa: S310 - our own server
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def children(self, name: str) -> list[psutil.Process]:
+        """Find the processes it has started by a word of their command line."""
+        return [p for p in psutil.Process(self.process.pid).children(recursive=True) if name in " ".join(p.cmdline())]
+
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run another command on the same home."""
+        return subprocess.run(
+            [*PROGRAM, *arguments], env=self.environment, capture_output=True, text=True, check=False, timeout=60
+        )
+
+
+@contextmanager
+def up(home: Path, **environment: str) -> Iterator[Up]:
+    """Start it, and leave nothing of it behind whatever happens."""
+    started = Up(home, **environment)
+    family: list[psutil.Process] = []
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            family = psutil.Process(started.process.pid).children(recursive=True)
+            started.process.terminate()
+            try:
+                started.process.wait(30)
+            except subprocess.TimeoutExpired:
+                started.process.kill()
+                for process in family:
+                    process.kill()
+
+
+def postmaster(home: Path) -> int | None:
+    """Give the process of the embedded database, None when there is none."""
+    try:
+        return int((home / "postgres" / "data" / "postmaster.pid").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+async def test_from_the_first_start_to_the_last_goodbye(home: Path) -> None:
+    """It says where it listens and how to sign in, answers, refuses a second one, and stops cleanly on Ctrl-C."""
+    with up(home) as it:
+        await until(it.ready, seconds=60)
+        assert it.get("/healthz")[0] == it.get("/readyz")[0] == 200
+        assert it.get("/api/status")[0] == it.get("/api/status", Authorization="Bearer wrong")[0] == 401
+        code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
+        assert (code, len(json.loads(body)["workers"])) == (200, 1)
+        assert "Operator's key" in it.get("/")[1]
+        assert "1 worker alive" in it.get("/", Authorization=f"Bearer {it.key}")[1]
+        assert (home / "operator.key").stat().st_mode & 0o077 == 0
+        assert it.key not in it.logged
+        second = it.command("up")
+        assert (second.returncode, second.stdout) == (Exit.BUSY, "")
+        assert f"process {it.process.pid}" in second.stderr
+        assert len(json.loads(it.command("status", "--json").stdout)["workers"]) == 1
+        family = psutil.Process(it.process.pid).children(recursive=True)
+        it.process.send_signal(signal.SIGINT)
+        assert it.process.wait(30) == 0
+        assert "Imprint has stopped." in it.printed[-1]
+        assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert postmaster(home) is None
+
+
+async def test_whatever_is_killed_comes_back(home: Path) -> None:
+    """A killed worker, a killed HTTP server and a killed database are each back at work within seconds."""
+    with up(home) as it:
+        await until(it.ready, seconds=60)
+        old = {name: it.children(f"imprint.main {name}")[0] for name in ("worker", "api")}
+        for process in old.values():
+            process.kill()
+        database = postmaster(home)
+        assert database is not None
+        os.kill(database, signal.SIGKILL)
+        began = monotonic()
+
+        async def back() -> bool:
+            if postmaster(home) in (None, database):
+                return False
+            fresh = [p for name in old for p in it.children(f"imprint.main {name}") if p != old[name]]
+            try:
+                code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
+            except OSError:
+                return False
+            alive = [w for w in json.loads(body).get("workers", []) if w["name"].endswith(f":{fresh[0].pid}")] if fresh else []
+            return len(fresh) == 2 and code == 200 and bool(alive)
+
+        await until(back, seconds=30)
+        assert monotonic() - began < 30
+        assert it.process.poll() is None
+
+
+async def test_kill_9_of_it_leaves_nothing_running_and_nothing_broken(home: Path) -> None:
+    """When `imprint up` itself is killed its children stop, the last one stops the database, and it starts again."""
+    with up(home) as it:
+        await until(it.ready, seconds=60)
+        family = psutil.Process(it.process.pid).children(recursive=True)
+        it.process.kill()
+        it.process.wait()
+
+        async def gone() -> bool:
+            return postmaster(home) is None and not any(
+                p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family
+            )
+
+        await until(gone, seconds=30)
+    with up(home) as again:
+        await until(again.ready, seconds=60)
+        assert json.loads(again.command("incarnation", "--json").stdout)["sendsHeld"] is None
+
+
+async def test_a_port_that_is_taken_is_one_sentence(home: Path) -> None:
+    """It does not start halfway: the address is asked for before anything is promised."""
+    with up(home) as it:
+        await until(it.ready, seconds=60)
+        port = it.address.rpartition(":")[2]
+        other = home / "other"
+        other.mkdir()
+        other.chmod(0o711)
+        refused = subprocess.run(
+            [*PROGRAM, "up"],
+            env={**it.environment, "IMPRINT_HOME": str(other), "IMPRINT_PORT": port},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert refused.returncode == Exit.UNAVAILABLE
+        assert "set IMPRINT_PORT to another one" in refused.stderr
+        assert len(refused.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGHUP])
+async def test_it_stops_however_it_is_asked(home: Path, signal_number: signal.Signals) -> None:
+    """A service manager's SIGTERM and a closed terminal's SIGHUP end it as cleanly as Ctrl-C."""
+    with up(home, IMPRINT_WORKERS="2") as it:
+        await until(it.ready, seconds=60)
+        assert len(it.children("imprint.main worker")) == 2
+        it.process.send_signal(signal_number)
+        assert it.process.wait(30) == 0
+    assert postmaster(home) is None
