@@ -13,7 +13,8 @@ from time import perf_counter
 
 import psutil
 
-from bench.cluster import DISK, binaries
+from bench.cluster import DISK
+from imprint.store.binaries import binary
 
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 FLUSHES = 50
@@ -28,7 +29,7 @@ def machine() -> dict[str, object]:
         "cpu": _cpu(),
         "os": _os(),
         "python": platform.python_version(),
-        "postgresql": _version(str(binaries() / "postgres")),
+        "postgresql": _version(str(binary("postgres"))),
         "redis": _version("redis-server"),
         "node": _version("node"),
         # What one durable commit costs here at the very least; a disk that lies about flushing shows in it.

@@ -74,18 +74,18 @@ def queries() -> Mapping[str, list[Text]]:
     }
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], folder: Path = FOLDER) -> int:
     """Write the pages, or with `--check` name the stale ones and fail."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m docs.generate [--check]\n")
         return 2
-    old = stale()
+    old = stale(folder)
     if arguments:
         sys.stdout.writelines(f"docs/{name} is stale; run `make docs`.\n" for name in old)
         return STALE if old else 0
     written = pages()
     for name in old:
-        (FOLDER / name).write_text(written[name], encoding="utf-8")
+        (folder / name).write_text(written[name], encoding="utf-8")
         sys.stdout.write(f"wrote docs/{name}\n")
     return 0
 

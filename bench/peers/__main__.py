@@ -22,7 +22,7 @@ async def install() -> None:
 
 async def drift(future: int, due: int, seconds: float) -> None:
     """Print how late every peer starts delayed jobs."""
-    with cluster() as postgres:
+    async with cluster() as postgres:
         bare = await pgqueuer.drift(await postgres.database("drift"), future, due, seconds)
     why = bullmq.available()
     node = why or await bullmq.drift(future, due, seconds, extra=(TUNED, DURABLE))
@@ -31,7 +31,7 @@ async def drift(future: int, due: int, seconds: float) -> None:
 
 async def engine(jobs: int, batch_size: int) -> None:
     """Print how fast every peer moves no-op jobs."""
-    with cluster() as postgres:
+    async with cluster() as postgres:
         bare = await pgqueuer.engine(await postgres.database("engine"), jobs, batch_size)
     why = bullmq.available()
     node = why or await bullmq.engine(jobs)

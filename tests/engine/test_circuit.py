@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -15,7 +15,7 @@ from imprint.engine.circuit import POLLING, PUBLISHING, Failures, Kind, Policy
 from imprint.store.query import Connection
 from tests.engine.crowd import BEGIN, MOMENT, at_once, crowd, hold_time, move_time, undone, until_held_up
 
-KEYS = st.sampled_from(["account:a", "host:h"])
+KEYS = st.sampled_from(["account:a", "account:a", "account:a", "host:h"])  # most of a story is about one of them
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(["rate limit", "error"])
 # Whole seconds and their neighbours: what happens at a boundary happens there and not beside it.
 TIMES = st.builds(
@@ -78,7 +78,22 @@ class Pass:
     time: timedelta
 
 
-Step = Ask | Fail | Work | Forget | Pass
+@dataclass(frozen=True)
+class Reach:
+    """Somebody asks just before, at or after the moment at which a circuit changes by itself."""
+
+    key: str
+    moments: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A new version comes with other numbers; the rows stay."""
+
+    policy: Policy
+
+
+Step = Ask | Fail | Work | Forget | Pass | Reach | Change
 FAIL = st.builds(Fail, KEYS, KINDS, st.none() | TIMES | st.sampled_from([timedelta.min, -MOMENT, timedelta.max]))
 # Failures and asking weigh more, and a list of lists is longer than a list: otherwise a circuit is rarely seen to
 # open for the third time in a row.
@@ -92,7 +107,8 @@ STEPS = st.lists(
             st.builds(Work, KEYS),
             st.builds(Forget, KEYS),
             st.builds(Pass, TIMES),
-            st.builds(Pass, TIMES),
+            st.builds(Reach, KEYS, st.integers(-1, 1)),
+            st.builds(Change, POLICIES),
         ),
         max_size=20,
     ),
@@ -167,12 +183,12 @@ async def _walk(connection: Connection, policy: Policy, steps: list[Step]) -> No
     now = BEGIN
     await move_time(connection, now)
     for step in steps:
+        if isinstance(step, Change):
+            policy = step.policy
+        now = _later(step, models, now)
+        await move_time(connection, now)
         match step:
-            case Pass(time):
-                now += max(time, timedelta(0))
-                await move_time(connection, now)
-                continue
-            case Ask(key):
+            case Ask(key) | Reach(key):
                 answer = await circuit.ask(connection, key, policy)
                 assert (answer.state, answer.until) == models.get(key, Model()).ask(policy, now)
                 assert answer.may_call == (answer.state != "open")
@@ -197,6 +213,17 @@ async def _walk(connection: Connection, policy: Policy, steps: list[Step]) -> No
                 models.pop(key, None)
                 shut.pop(key, None)
         assert await _rows(connection) == models
+
+
+def _later(step: Step, models: dict[str, Model], now: datetime) -> datetime:
+    match step:
+        case Pass(time):
+            return now + max(time, timedelta(0))
+        case Reach(key, moments):
+            model = models.get(key, Model())
+            return max(now, (model.probe_until or model.open_until or now) + moments * MOMENT)
+        case _:
+            return now
 
 
 async def _rows(connection: Connection) -> dict[str, Model]:
@@ -248,6 +275,7 @@ async def test_a_hostile_wish_to_wait_is_clamped_and_does_not_count_as_an_openin
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(why=st.text(max_size=20) | st.text(st.sampled_from("a\0\udc80é😀"), min_size=490, max_size=600))
+@example(why="x" * 501)
 async def test_any_error_text_can_be_kept_and_is_kept_short(still: Connection, why: str) -> None:
     """What the other side sends as an error cannot make the report fail: no NUL, no half character, no length does."""
     async with undone(still):

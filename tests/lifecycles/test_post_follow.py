@@ -308,7 +308,11 @@ async def test_many_are_scheduled_and_end_at_once_without_a_deadlock(database_ur
             async def live(post: UUID = post, ready: asyncio.Barrier = ready) -> None:
                 async with pool.acquire() as connection:
                     await ready.wait()
-                    pub = await new_publication(connection, post)
+                    try:
+                        pub = await new_publication(connection, post)
+                    except asyncpg.PostgresError:
+                        await ready.abort()
+                        raise
                     await ready.wait()  # or the first would be out, and the post closed, before the last is there
                     for name in ("claim", "intend", "succeed"):
                         await move(connection, pub, name, dict(pub.moves())[name])

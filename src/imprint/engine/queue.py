@@ -7,7 +7,7 @@ What a job is about lives in a row of ours, under our own fence: the queue only 
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,9 +21,10 @@ from pgqueuer.domain.errors import RetryRequested
 from pgqueuer.domain.models import Context
 from pgqueuer.domain.models import Job as PickedJob
 from pgqueuer.ports.driver import Driver
+from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from imprint.decisions.retry import pause
-from imprint.store.db import GONE
+from imprint.store.db import GONE, keep_session
 from imprint.store.jobs import NAMES, queries_on, queries_over
 from imprint.store.query import Connection, Link, Pool
 
@@ -89,7 +90,8 @@ class Queue:
     def __init__(self, url: str, entrypoints: Iterable[Entrypoint], *, concurrency: int, grace_seconds: float) -> None:
         self._url = url
         self._entrypoints = tuple(entrypoints)
-        self._concurrency = concurrency
+        self._batch_size = max(1, concurrency // 2)
+        self._room = Room(concurrency)
         self._grace_seconds = grace_seconds
         self._running: set[asyncio.Task[None]] = set()
         self._rings: set[asyncio.Task[None]] = set()
@@ -112,7 +114,8 @@ class Queue:
         broken = asyncio.Event()
         async with self._pool(broken) as pool:
             driver = AsyncpgPoolDriver(pool)
-            manager = QueueManager(queries_over(driver), channel=NAMES.channel)
+            manager = _Manager(queries_over(driver), channel=NAMES.channel)
+            manager.room = self._room
             for entrypoint in self._entrypoints:
                 manager.entrypoint(
                     entrypoint.name,
@@ -123,10 +126,7 @@ class Queue:
                 )(_unused)
             running = asyncio.create_task(
                 manager.run(
-                    batch_size=max(1, self._concurrency // 2),
-                    max_concurrent_tasks=max(2, self._concurrency),
-                    heartbeat_timeout=HEARTBEAT,
-                    shutdown_on_listener_failure=True,
+                    batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None
                 )
             )
             ends = [asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())]
@@ -172,7 +172,13 @@ class Queue:
             connection.add_termination_listener(lambda _: broken.set())
 
         pool = await asyncpg.create_pool(
-            self._url, min_size=2, max_size=4, init=watch, server_settings={"application_name": "imprint queue"}
+            self._url,
+            min_size=2,
+            max_size=4,
+            init=watch,
+            reset=keep_session,
+            command_timeout=60,
+            server_settings={"application_name": "imprint queue"},
         )
         try:
             yield pool
@@ -181,6 +187,66 @@ class Queue:
                 await asyncio.wait_for(pool.close(), timeout=5)
             except (*GONE, TimeoutError):
                 pool.terminate()
+
+
+class Room:
+    """How many more jobs this process may take.
+
+    PgQueuer's own limit counts jobs in the database until their end is recorded there, a tenth of a second later;
+    a worker with short jobs would stand still most of the time.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.free = size
+        self._freed = asyncio.Event()
+
+    async def wait(self, end: asyncio.Event) -> int:
+        """Wait until at least one more fits, and say how many do; or until the end."""
+        while self.free <= 0 and not end.is_set():
+            self._freed.clear()
+            waits = [asyncio.create_task(self._freed.wait()), asyncio.create_task(end.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in waits:
+                task.cancel()
+        return self.free
+
+    def enter(self) -> None:
+        """Take one place."""
+        self.free -= 1
+
+    def leave(self) -> None:
+        """Give one place back."""
+        self.free += 1
+        self._freed.set()
+
+
+class _Manager(QueueManager):
+    """PgQueuer's loop, which takes no more jobs than there is room for."""
+
+    room: Room
+
+    async def fetch_jobs(
+        self, batch_size: int, global_concurrency_limit: int | None, heartbeat_timeout: timedelta
+    ) -> AsyncGenerator[PickedJob, None]:
+        """Yield jobs as long as there are some; waits while there is no room for another."""
+        entrypoints = {
+            name: EntrypointExecutionParameter(executor.parameters.concurrency_limit)
+            for name, executor in self.entrypoint_registry.items()
+        }
+        while (room := await self.room.wait(self.shutdown)) > 0 and not self.shutdown.is_set():
+            jobs = await self.queries.dequeue(
+                batch_size=min(batch_size, room),
+                entrypoints=entrypoints,
+                queue_manager_id=self.queue_manager_id,
+                global_concurrency_limit=global_concurrency_limit,
+                heartbeat_timeout=heartbeat_timeout,
+            )
+            if not jobs:
+                return
+            for job in jobs:
+                if job.id not in self.job_context:  # one that runs here already is passed over by the caller
+                    self.room.enter()
+                yield job
 
 
 async def _unused(_: PickedJob) -> None:
@@ -223,6 +289,7 @@ class _Executor(EntrypointExecutor):
             raise RetryRequested(delay=delay, reason=f"{type(error).__name__}: {error}") from error
         finally:
             self.queue._running.discard(task)  # noqa: SLF001
+            self.queue._room.leave()  # noqa: SLF001
 
 
 async def _sleep(duration: timedelta, stop: asyncio.Event) -> None:
