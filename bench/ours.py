@@ -48,7 +48,13 @@ async def drift(dsn: str, server_pid: int, future: int, due: int, seconds: float
                 await done.wait()
     finally:
         await connection.close()
-    return {**latency(late), "early": sum(ms < 0 for ms in late), "idle_cpu_percent": idle, "future": future, "due": due}
+    return {
+        **latency(late),
+        "early": sum(ms < 0 for ms in late),
+        "idle_cpu_percent": idle,
+        "future": future,
+        "due": due,
+    }
 
 
 async def engine(dsn: str, jobs: int, batch_size: int) -> dict[str, object]:
@@ -147,7 +153,8 @@ async def _schedule(connection: Connection, due: int, seconds: float) -> "list[a
     """Schedule one publication each on accounts of their own, at random moments."""
     async with connection.transaction():
         accounts = await connection.fetch(
-            "INSERT INTO account (platform, name) SELECT 'bench', 'due' FROM generate_series(1, $1::int) RETURNING id", due
+            "INSERT INTO account (platform, name) SELECT 'bench', 'due' FROM generate_series(1, $1::int) RETURNING id",
+            due,
         )
         posts = await connection.fetch("INSERT INTO post SELECT FROM generate_series(1, $1::int) RETURNING id", due)
         await connection.execute("UPDATE post SET status = 'draft' WHERE id = ANY ($1)", [row["id"] for row in posts])

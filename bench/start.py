@@ -53,7 +53,7 @@ def _start(home: Path) -> tuple[float, float]:
     environment = {**os.environ, "IMPRINT_HOME": str(home), "IMPRINT_PORT": "0"}
     began = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-m", "imprint.main", "up"],
+        [sys.executable, "-m", "imprint", "up"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -44,12 +44,12 @@ class Settings(BaseSettings):
         Field(
             default_factory=default_home,
             description="The folder that holds the embedded database, its backups and everything else Imprint keeps.",
-            json_schema_extra={"shown": "`~/.imprint`, for root `/var/lib/imprint`"},
+            json_schema_extra={"shown": "~/.imprint, for root /var/lib/imprint"},
         ),
     ]
     database_url: Annotated[
         SecretStr | None,
-        Field(description="A PostgreSQL server (14 or newer) to use instead of the embedded one, as a URL postgresql://… of it."),
+        Field(description="The URL of a PostgreSQL server (14 or newer) to use instead of the embedded one."),
     ] = None
     host: Annotated[str, Field(description="The address the HTTP server listens on.")] = "127.0.0.1"
     port: Annotated[
@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     keep_failed_days: Annotated[int, Field(ge=1, description="How long a dead letter is kept.")] = 7
     keep_failed_jobs: Annotated[int, Field(ge=0, description="How many dead letters are kept.")] = 1000
     keep_backups: Annotated[
-        int, Field(ge=1, description="How many of the backups made before a migration are kept.")
+        int, Field(ge=1, description="How many backups made before a migration or a restore are kept of each.")
     ] = 5
 
     @classmethod

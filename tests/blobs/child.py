@@ -61,6 +61,14 @@ async def race(blobs: Blobs, key: str) -> None:
     say(await asyncio.gather(*(one(os.getpid() * 10 + number) for number in range(5))))
 
 
+async def fill(blobs: Blobs, size: str) -> None:
+    """Put one object after the other until killed."""
+    data = noise(int(size))
+    say("begun")
+    while True:
+        await blobs.put(new_key(), cut(data))
+
+
 async def measure(blobs: Blobs, megabytes: str) -> None:
     """Put and read a large object; say by how much the memory in use has grown at the most."""
 
@@ -85,7 +93,7 @@ async def measure(blobs: Blobs, megabytes: str) -> None:
 def main() -> None:
     """Do it."""
     what, key, *address = sys.argv[1:]
-    asyncio.run({"hang": hang, "race": race, "measure": measure}[what](opened(*address), key))
+    asyncio.run({"hang": hang, "race": race, "fill": fill, "measure": measure}[what](opened(*address), key))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from imprint.blobs.s3 import S3Place
 
 BUCKET = "imprint"
-KEY, SECRET = "AKIAIMPRINTTESTS0000", "imprint-tests-secret-not-secret-at-all"  # noqa: S105 - on loopback, for a minute
+KEY, SECRET = "AKIAIMPRINTTESTS0000", "imprint-tests-secret-not-secret-at-all"
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,12 @@ def test_settings_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["backup"], {}, Exit.USAGE, "Missing argument"),
         (["status"], {"IMPRINT_PROT": "1"}, Exit.SETTINGS, "did you mean IMPRINT_PORT?"),
         (["status"], {"IMPRINT_PORT": "high"}, Exit.SETTINGS, "IMPRINT_PORT has a bad value"),
-        (["status"], {"IMPRINT_DATABASE_URL": "postgresql://u:hunter2@127.0.0.1:1/x"}, Exit.UNAVAILABLE, "cannot be reached"),
+        (
+            ["status"],
+            {"IMPRINT_DATABASE_URL": "postgresql://u:hunter2@127.0.0.1:1/x"},
+            Exit.UNAVAILABLE,
+            "cannot be reached",
+        ),
         (["status"], {"IMPRINT_DATABASE_URL": "nonsense"}, Exit.UNAVAILABLE, "IMPRINT_DATABASE_URL"),
         (["status"], {"IMPRINT_DATABASE_URL": "", "IMPRINT_HOME": "/dev/null"}, Exit.UNAVAILABLE, "/dev/null"),
         (["status"], {"IMPRINT_DATABASE_URL": "", "IMPRINT_HOME": "/proc/nowhere"}, Exit.UNAVAILABLE, "/proc"),

@@ -135,7 +135,7 @@ async def test_a_held_database_hands_nothing_over(connection: Connection, databa
     await incarnation.BEGIN.run(connection)
     await incarnation.HOLD.run(connection, "restored")
     await add_publication(connection, await add_account(connection))
-    async with clock_runs(database_url, ["publish", "clean"]):
+    async with clock_runs(database_url, ["publish", "chore"]):
         await until(lambda: _chore_done(connection))  # the clock is awake, and leaves the publication alone
         assert await handed(connection) == []
         await connection.execute("UPDATE incarnation SET held_since = NULL, held_why = NULL")
@@ -171,7 +171,7 @@ async def test_a_dead_workers_row_comes_back(connection: Connection, database_ur
 async def test_a_timer_without_its_entrypoint_is_left_alone(connection: Connection, database_url: str) -> None:
     """A program that cannot publish does not put publications into the queue."""
     await add_publication(connection, await add_account(connection))
-    async with clock_runs(database_url, ["clean"]):
+    async with clock_runs(database_url, ["chore"]):
         await until(lambda: _chore_done(connection))
     assert await handed(connection) == []
     assert await connection.fetchval("SELECT held_until FROM publication") is None
@@ -197,7 +197,7 @@ async def _all_handed(connection: Connection, count: int) -> bool:
 
 
 async def _chore_done(connection: Connection) -> bool:
-    return bool(await connection.fetchval("SELECT count(*) FROM pgqueuer WHERE entrypoint = 'clean'"))
+    return bool(await connection.fetchval("SELECT count(*) FROM pgqueuer WHERE entrypoint = 'chore'"))
 
 
 async def _cut(connection: Connection, application: str) -> bool:

@@ -19,7 +19,7 @@ import pytest
 from imprint.problem import Exit
 from tests.waiting import until
 
-PROGRAM = [sys.executable, "-m", "imprint.main"]
+PROGRAM = [sys.executable, "-m", "imprint"]
 
 
 class Up:
@@ -132,7 +132,7 @@ async def test_whatever_is_killed_comes_back(home: Path) -> None:
     """A killed worker, a killed HTTP server and a killed database are each back at work within seconds."""
     with up(home) as it:
         await until(it.ready, seconds=60)
-        old = {name: it.children(f"imprint.main {name}")[0] for name in ("worker", "api")}
+        old = {name: it.children(f"imprint {name}")[0] for name in ("worker", "api")}
         for process in old.values():
             process.kill()
         database = postmaster(home)
@@ -143,12 +143,16 @@ async def test_whatever_is_killed_comes_back(home: Path) -> None:
         async def back() -> bool:
             if postmaster(home) in (None, database):
                 return False
-            fresh = [p for name in old for p in it.children(f"imprint.main {name}") if p != old[name]]
+            fresh = [p for name in old for p in it.children(f"imprint {name}") if p != old[name]]
             try:
                 code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
             except OSError:
                 return False
-            alive = [w for w in json.loads(body).get("workers", []) if w["name"].endswith(f":{fresh[0].pid}")] if fresh else []
+            alive = (
+                [w for w in json.loads(body).get("workers", []) if w["name"].endswith(f":{fresh[0].pid}")]
+                if fresh
+                else []
+            )
             return len(fresh) == 2 and code == 200 and bool(alive)
 
         await until(back, seconds=30)
@@ -201,7 +205,7 @@ async def test_it_stops_however_it_is_asked(home: Path, signal_number: signal.Si
     """A service manager's SIGTERM and a closed terminal's SIGHUP end it as cleanly as Ctrl-C."""
     with up(home, IMPRINT_WORKERS="2") as it:
         await until(it.ready, seconds=60)
-        assert len(it.children("imprint.main worker")) == 2
+        assert len(it.children("imprint worker")) == 2
         it.process.send_signal(signal_number)
         assert it.process.wait(30) == 0
     assert postmaster(home) is None

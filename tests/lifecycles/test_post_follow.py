@@ -85,7 +85,7 @@ async def new_publication(connection: Link, post: UUID) -> Pub:
 
 async def move(connection: Link, pub: Pub, name: str, target: str) -> None:
     """Take one step."""
-    await connection.execute(f"UPDATE publication SET {MOVES[name]} WHERE id = $1", pub.id)  # noqa: S608 - from the table above
+    await connection.execute(f"UPDATE publication SET {MOVES[name]} WHERE id = $1", pub.id)
     pub.at = target
 
 
@@ -250,7 +250,7 @@ async def test_a_publication_does_not_change_sides(connection: Connection) -> No
     pub = await brought(connection, post, "claim")
     for change in (f"post_id = '{other}'", "account_id = gen_random_uuid()", "phase = 'publishing'"):
         with pytest.raises(asyncpg.CheckViolationError):
-            await connection.execute(f"UPDATE publication SET {change} WHERE id = $1", pub.id)  # noqa: S608 - ours
+            await connection.execute(f"UPDATE publication SET {change} WHERE id = $1", pub.id)
 
 
 async def test_no_session_setting_stops_the_post_from_following(connection: Connection) -> None:

@@ -38,16 +38,16 @@ async def cluster(programs: Path | None = None, *, hba: str = "", **settings: st
     try:
         os.chown(folder, who.uid, who.gid)
         data = folder / "data"
-        initdb = [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
-        process = binaries.start(initdb, who)
+        made = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
+        process = binaries.start([programs / "initdb", "-D", data, *made], who)
         written = await binaries.finish(process)
         assert process.returncode == 0, written
         rules = data / "pg_hba.conf"
         await asyncio.to_thread(rules.write_text, hba + await asyncio.to_thread(rules.read_text))
         options = {"listen_addresses": "", "unix_socket_directories": str(folder), "shared_buffers": "16MB", **settings}
-        command = [programs / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())]
+        given = [f"--{name}={value}" for name, value in options.items()]
         with (folder / "log").open("wb") as output:
-            process = binaries.start(command, who, output=output.fileno())
+            process = binaries.start([programs / "postgres", "-D", data, *given], who, output=output.fileno())
         try:
             found = Cluster(folder)
             await until(lambda: _answers(found))

@@ -1,9 +1,9 @@
 """The database: only a server that keeps its word is used, and every way of not reaching one is one sentence."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -16,6 +16,7 @@ from tests.store.cluster import Cluster, cluster
 from tests.waiting import until
 
 CANARY = "canary-7f3a"
+RIGHT = "right"
 
 GOOD = ServerFacts(
     version=140000, version_text="14.0", fsync="on", full_page_writes="on", synchronous_commit="on", read_only=False
@@ -27,7 +28,7 @@ async def strict() -> AsyncIterator[Cluster]:
     """Give a server that asks one of its users for a password."""
     async with cluster(hba="local all ada scram-sha-256\n") as found:
         connection = await asyncpg.connect(found.url())
-        await connection.execute("CREATE ROLE ada LOGIN PASSWORD 'right'")
+        await connection.execute(f"CREATE ROLE ada LOGIN PASSWORD '{RIGHT}'")
         await connection.close()
         yield found
 
@@ -114,7 +115,7 @@ async def test_what_is_set_for_one_database_is_seen(database_url: str, setting: 
 
 async def test_a_wrong_password_is_said_and_not_shown(strict: Cluster) -> None:
     """Nor is a user there, or a database; the right password opens."""
-    async with open_database(strict.url(user="ada", password="right")):
+    async with open_database(strict.url(user="ada", password=RIGHT)):
         pass
     wrong = await refused(strict.url(user="ada", password=CANARY))
     assert (wrong.code, wrong.sentence) == (
@@ -127,7 +128,7 @@ async def test_a_wrong_password_is_said_and_not_shown(strict: Cluster) -> None:
         "database.sign_in",
         'The server refused the sign-in: role "eve" does not exist.',
     )
-    missing = await refused(strict.url("nowhere", user="ada", password="right"))
+    missing = await refused(strict.url("nowhere", user="ada", password=RIGHT))
     assert (missing.code, missing.sentence) == (
         "database.missing",
         'The server is there, but database "nowhere" does not exist.',
@@ -145,7 +146,6 @@ async def test_a_wrong_password_is_said_and_not_shown(strict: Cluster) -> None:
         f"postgresql://ada:{CANARY}]@[db/imprint",
         f"postgresql://ada:{CANARY}@db/imprint?sslmode={CANARY}",
         f"host=db user=ada password={CANARY}",
-        "postgresql://ada@db:70000000/imprint",
         "://",
     ],
 )
@@ -168,13 +168,13 @@ async def test_a_server_that_is_not_there_is_said() -> None:
         mute = await refused(f"postgresql://ada:{CANARY}@127.0.0.1:{silent.getsockname()[1]}/imprint", seconds=0.2)
         assert mute.code == "database.no_answer"
     assert (await refused(f"postgresql://ada:{CANARY}@/imprint?host=/nowhere")).code == "database.unreachable"
+    assert (await refused(f"postgresql://ada:{CANARY}@127.0.0.1:70000/imprint")).code == "database.unreachable"
     assert (await refused(f"postgresql://ada:{CANARY}@nowhere.invalid/imprint")).code == "database.unreachable"
 
 
 async def test_a_pool_that_cannot_be_made_is_a_problem_too(database_url: str) -> None:
     """A server that takes one connection and no second one is said in a sentence."""
     admin = await asyncpg.connect(database_url)
-    name = await admin.fetchval("SELECT current_database()")
     await admin.execute("CREATE ROLE single LOGIN CONNECTION LIMIT 1")
     url = database_url.replace("postgres@", "single@")
     try:
@@ -185,7 +185,7 @@ async def test_a_pool_that_cannot_be_made_is_a_problem_too(database_url: str) ->
         assert caught.value.code == "database.unreachable"
         await holder.close()
     finally:
-        await admin.execute(f"DROP OWNED BY single; DROP ROLE single; SELECT '{name}'")
+        await admin.execute("DROP ROLE single")
         await admin.close()
 
 
@@ -199,10 +199,9 @@ async def test_a_transaction_says_who_acts_and_the_next_user_of_the_connection_i
             pid = connection.get_server_pid()
             assert tuple(await connection.fetchrow(said) or ()) == ("ada", "because")
             post = await connection.fetchval("INSERT INTO post DEFAULT VALUES RETURNING id")
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(asyncpg.CheckViolationError):
             async with database.transaction("eve", "in vain") as connection:
-                await connection.execute("UPDATE post SET status = 'draft' WHERE id = $1", post)
-                raise ZeroDivisionError
+                await connection.execute("UPDATE post SET status = 'published' WHERE id = $1", post)
         async with database.connection() as connection:
             assert connection.get_server_pid() == pid
             assert {each or "" for each in tuple(await connection.fetchrow(said) or ())} == {""}
@@ -234,11 +233,12 @@ async def test_the_facts_are_those_of_the_server(connection: Connection) -> None
     assert (facts.fsync, facts.full_page_writes, facts.synchronous_commit, facts.read_only) == ("on", "on", "on", False)
 
 
-async def test_a_named_server_is_used_instead_of_the_embedded_one(database_url: str, home: "asyncio.Future[None]") -> None:
+async def test_a_named_server_is_used_instead_of_the_embedded_one(database_url: str, home: Path) -> None:
     """IMPRINT_DATABASE_URL decides, and nothing is started in the home."""
     settings = load({"IMPRINT_HOME": str(home), "IMPRINT_DATABASE_URL": database_url})
     async with reached(settings) as url:
         assert url == database_url
+    assert not (home / "postgres").exists()
 
 
 async def test_a_database_does_not_show_its_password(database_url: str) -> None:

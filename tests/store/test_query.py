@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -20,12 +21,16 @@ from imprint.engine.clock import timers
 from imprint.store import query as module
 from imprint.store.query import Connection, Link, Query, declared, query, read, texts
 
-for found in pkgutil.walk_packages(imprint.__path__, "imprint."):
-    if not found.name.endswith("__main__"):
-        importlib.import_module(found.name)
-timers(3)  # these are declared when they are asked for
 
-QUERIES = dict(sorted(declared().items()))
+@cache
+def queries() -> dict[str, Query[Any]]:
+    """Import the whole program and give every query that it declares."""
+    for found in pkgutil.walk_packages(imprint.__path__, "imprint."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    timers(3)  # these are declared when they are asked for
+    return dict(sorted(declared().items()))
+
 
 TYPES: dict[type, set[str]] = {
     int: {"int2", "int4", "int8"},
@@ -48,7 +53,7 @@ class Word:
 
 def test_what_is_written_is_declared_and_what_is_declared_is_written() -> None:
     """A query nobody declares is dead; one that is declared must exist."""
-    assert {name.partition("[")[0] for name in QUERIES} == set(texts())
+    assert {name.partition("[")[0] for name in queries()} == set(texts())
 
 
 @pytest.mark.parametrize("name", texts())
@@ -62,7 +67,7 @@ def test_each_query_has_a_sentence(name: str) -> None:
 
 async def test_each_query_fits_the_schema_and_its_dataclass(connection: Connection) -> None:
     """PostgreSQL prepares and EXPLAINs it, and gives the dataclass's fields in their order and with their types."""
-    for name, each in QUERIES.items():
+    for name, each in queries().items():
         prepared = await connection.prepare(each.sql)
         attributes = prepared.get_attributes()
         assert [a.name for a in attributes] == [f.name for f in fields(each.row)], name
@@ -135,19 +140,23 @@ async def crowded(connection: Connection) -> Connection:
 
 
 CLOCK = {"clock_plan", "clock_publication_due", "clock_source_due"}
-HOT = [name for name in QUERIES if name.startswith("lease_") or name in CLOCK]
+
+
+def hot() -> dict[str, Query[Any]]:
+    """Pick the queries that run all the time."""
+    return {name: each for name, each in queries().items() if name.startswith("lease_") or name in CLOCK}
 
 
 def test_the_hot_queries_are_there() -> None:
-    """The list above cannot become empty unseen."""
-    assert len(HOT) == len(CLOCK) + 2 * 4
+    """What is guarded below cannot become nothing unseen."""
+    assert len(hot()) == len(CLOCK) + 2 * 4
 
 
 async def test_hot_queries_use_an_index(crowded: Connection) -> None:
     """None of them reads a whole table, with any values, and none calls a function to know the time of each row."""
-    for name in HOT:
+    for name, each in hot().items():
         for mode in ("force_generic_plan", "force_custom_plan"):
-            found = list(nodes(await plan(crowded, QUERIES[name], mode)))
+            found = list(nodes(await plan(crowded, each, mode)))
             read_whole = [node["Relation Name"] for node in found if node["Node Type"] == "Seq Scan"]
             assert not {"publication", "source"} & set(read_whole), f"{name}: {read_whole}"
             assert any("Index" in node["Node Type"] for node in found), name
@@ -157,7 +166,7 @@ async def test_hot_queries_use_an_index(crowded: Connection) -> None:
 
 async def test_the_clock_looks_at_one_row_to_know_when_to_wake(crowded: Connection) -> None:
     """However many rows wait, each timer reads the first entry of its own index."""
-    found = await plan(crowded, QUERIES["clock_plan"])
+    found = await plan(crowded, queries()["clock_plan"])
     below_limits = [node["Plans"][0] for node in nodes(found) if node["Node Type"] == "Limit"]
     used = {below.get("Index Name") for below in below_limits}
     assert used >= {"publication_due", "publication_leased", "source_due", "source_leased"}
@@ -173,7 +182,7 @@ async def test_what_is_due_is_found_by_its_time(crowded: Connection) -> None:
         ("lease_expire[publication]", "publication_leased"),
         ("lease_expire[source]", "source_leased"),
     ):
-        found = nodes(await plan(crowded, QUERIES[name]))
+        found = nodes(await plan(crowded, queries()[name]))
         condition = next(node.get("Index Cond", "") for node in found if node.get("Index Name") == index)
         assert "wake_at <= (statement_timestamp()" in condition, name
 

@@ -2,11 +2,13 @@
 
 import hmac
 import html
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qs
 
-from fastapi import Cookie, Depends, FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from imprint import __version__
@@ -18,7 +20,9 @@ COOKIE = "imprint_session"
 MOST_FORM = 4096
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -32,62 +36,67 @@ class SignedOut(Problem):
 def build(database: Database, key: str) -> FastAPI:
     """Put the HTTP server together around an open database and the operator's key."""
     app = FastAPI(title="Imprint", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    session = hmac.new(key.encode(), b"session", sha256).hexdigest()
+    site = Site(database, key)
+    locked = [Depends(site.signed_in)]
+    app.middleware("http")(_with_headers)
+    app.exception_handler(SignedOut)(_signed_out)
+    app.exception_handler(Exception)(_away)
+    app.get("/healthz")(site.healthz)
+    app.get("/readyz")(site.readyz)
+    app.post("/sign-in")(site.sign_in)
+    app.get("/api/status", dependencies=locked)(site.status_as_data)
+    app.get("/", dependencies=locked)(site.status_as_page)
+    return app
 
-    def signed_in(
-        authorization: Annotated[str, Header()] = "", given: Annotated[str, Cookie(alias=COOKIE)] = ""
-    ) -> None:
-        bearer = authorization.removeprefix("Bearer ")
-        if not (_same(bearer, key) or _same(given, session)):
+
+@dataclass(frozen=True)
+class Site:
+    """What is answered, and to whom."""
+
+    database: Database
+    key: str
+
+    @property
+    def session(self) -> str:
+        """What a browser that has signed in carries instead of the key."""
+        return hmac.new(self.key.encode(), b"session", sha256).hexdigest()
+
+    def signed_in(self, request: Request) -> None:
+        """Refuse whoever has neither the key nor a session."""
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not (_same(bearer, self.key) or _same(request.cookies.get(COOKIE, ""), self.session)):
             raise SignedOut("signed_out", "Sign in with the operator's key first; `imprint up` prints it.")
 
-    @app.middleware("http")
-    async def headers(request: Request, call_next: Any) -> Response:
-        response: Response = await call_next(request)
-        response.headers.update(HEADERS)
-        return response
-
-    @app.exception_handler(SignedOut)
-    async def signed_out(request: Request, problem: SignedOut) -> Response:
-        if request.url.path == "/":
-            return HTMLResponse(_page(_FORM), status_code=401)
-        return _problem(401, problem.code, problem.sentence)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    async def healthz(self) -> dict[str, str]:
         """Say that this process answers."""
         return {"status": "ok", "version": __version__}
 
-    @app.get("/readyz")
-    async def readyz() -> Response:
+    async def readyz(self) -> Response:
         """Say whether the database answers."""
         try:
-            async with database.connection() as connection:
+            async with self.database.connection() as connection:
                 await status(connection)
         except GONE:
             return _problem(503, "database.away", "The database does not answer.")
         return JSONResponse({"status": "ready"})
 
-    @app.post("/sign-in")
-    async def sign_in(request: Request) -> Response:
+    async def sign_in(self, request: Request) -> Response:
         """Take the operator's key and give a session for it."""
         form = parse_qs((await request.body())[:MOST_FORM].decode(errors="replace"))
-        if not _same("".join(form.get("key", [])).strip(), key):
+        if not _same("".join(form.get("key", [])).strip(), self.key):
             return HTMLResponse(_page("<p>That is not the key.</p>" + _FORM), status_code=401)
         answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict")
+        answer.set_cookie(COOKIE, self.session, httponly=True, samesite="strict")
         return answer
 
-    @app.get("/api/status", dependencies=[Depends(signed_in)])
-    async def status_as_data() -> dict[str, Any]:
+    async def status_as_data(self) -> dict[str, Any]:
         """Give what waits, runs, is late or stuck."""
-        async with database.connection() as connection:
+        async with self.database.connection() as connection:
             return (await status(connection)).as_data()
 
-    @app.get("/", dependencies=[Depends(signed_in)])
-    async def status_as_page() -> HTMLResponse:
+    async def status_as_page(self) -> HTMLResponse:
         """Show what waits, runs, is late or stuck."""
-        async with database.connection() as connection:
+        async with self.database.connection() as connection:
             seen = await status(connection)
         rows = "".join(
             f"<tr><th scope=row>{html.escape(work.kind)}</th><td>{work.waiting}</td><td>{work.running}</td>"
@@ -95,15 +104,32 @@ def build(database: Database, key: str) -> FastAPI:
             for work in seen.work
         )
         alive = sum(worker.alive for worker in seen.workers)
-        held = f"<p><strong>Every send is held:</strong> {html.escape(seen.held_why)}</p>" if seen.held_why else ""
+        held = f"<p><strong>Every send is held:</strong> {html.escape(seen.held_why)}.</p>" if seen.held_why else ""
         return HTMLResponse(
             _page(
-                f"{held}<p>{alive} worker{'s' if alive != 1 else ''} alive.</p><table><thead><tr><td></td><th>waiting</th>"
-                f"<th>running</th><th>late</th><th>stuck</th></tr></thead><tbody>{rows}</tbody></table>"
+                f"{held}<p>{alive} worker{'s' if alive != 1 else ''} alive.</p>"
+                "<table><thead><tr><td></td><th>waiting</th><th>running</th><th>late</th><th>stuck</th></tr></thead>"
+                f"<tbody>{rows}</tbody></table>"
             )
         )
 
-    return app
+
+async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await call_next(request)
+    response.headers.update(HEADERS)
+    return response
+
+
+async def _signed_out(request: Request, problem: Exception) -> Response:
+    if request.url.path == "/":
+        return HTMLResponse(_page(_FORM), status_code=401)
+    return _problem(401, "signed_out", str(problem))
+
+
+async def _away(_: Request, error: Exception) -> Response:
+    if isinstance(error, GONE):
+        return _problem(503, "database.away", "The database does not answer.")
+    return _problem(500, "bug", "This is a bug in Imprint; its log says more.")
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -58,9 +58,10 @@ class LocalBlobs:
                     await self._do(partial(draft.add, piece, tally))
             stored = tally.stored(key)
             await self._do(partial(draft.publish, path, self._objects), undo=lambda _: _remove(path))
-        finally:
+        except BaseException:
             await self._do(draft.discard)
-        return stored
+            raise
+        return stored  # and nothing to wait for in between: one who is told "cancelled" must find nothing there
 
     async def accept(self, key: str, promise: Promise) -> Stored:
         """Read through what our own door has put here: a client's bytes come straight to their key."""
@@ -146,6 +147,7 @@ class _Draft:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / uuid4().hex
+        self._gone = False
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         # The kernel lets go of it when this process ends in whatever way: a reaper then knows that nobody writes here.
         with suppress(OSError):  # a file system without locks has only the age to go by
@@ -182,8 +184,13 @@ class _Draft:
         except OSError:
             _remove(path)  # nobody can say whether it will be there tomorrow, so it is not there today either
             raise
+        with suppress(OSError):  # the object is safe; a second name that stays is a leftover
+            self.discard()
 
     def discard(self) -> None:
+        if self._gone:
+            return
+        self._gone = True
         try:
             _remove(self._path)
         finally:

@@ -9,7 +9,7 @@ from time import monotonic
 import typer
 
 from imprint.cli import session
-from imprint.cli.output import AsJson, print_json, print_table, say
+from imprint.cli.output import AsJson, print_json, say
 from imprint.settings import Settings
 from imprint.store.db import open_database
 from imprint.store.embedded import running
@@ -22,7 +22,10 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def demo(*, as_json: AsJson = False) -> None:
-        """Tell Imprint's story in a minute, on a database of its own that is gone afterwards."""
+        """Tell Imprint's story in a minute.
+
+        On a database of its own, which is gone afterwards.
+        """
         settings = session.begin()
         began = monotonic()
         told = session.run(_demo(settings, quiet=as_json))
@@ -30,11 +33,10 @@ def register(app: typer.Typer) -> None:
         if as_json:
             print_json(asdict(told) | {"seconds": seconds})
             return
-        rows = [
-            (f"{line.at:%H:%M:%S.%f}"[:-3], line.lifecycle, line.move, line.source or "", line.target, line.actor, line.reason)
-            for line in told.audit
-        ]
-        print_table("\nThe audit, which nobody can change:", ["", "", "move", "from", "to", "who", "why"], rows)
+        say("\nThe audit, which nobody can change:")
+        for line in told.audit:
+            moved = f"{line.source} → {line.target}" if line.source else line.target
+            say(f"  {line.at:%H:%M:%S.%f}"[:-3] + f"  {line.lifecycle:<12} {line.move:<9} {moved:<24} {line.actor}: {line.reason}")
         say(f"\nThe post is {told.status}. That took {seconds} seconds; the demo's database is gone again.")
 
 

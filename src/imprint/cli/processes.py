@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from typing import Annotated
 
@@ -15,6 +15,7 @@ import typer
 from imprint import __version__
 from imprint.cli import session
 from imprint.cli.output import say
+from imprint.engine.address import address, listen
 from imprint.engine.clock import timers
 from imprint.engine.queue import Entrypoint
 from imprint.engine.supervisor import Child, Supervisor
@@ -25,32 +26,43 @@ from imprint.settings import Settings
 from imprint.store import incarnation
 from imprint.store.db import GONE, Database, connect, open_database, reached
 from imprint.store.embedded import running
+from imprint.store.operator_key import operator_key
 from imprint.store.solitude import alone_in
 
 log = structlog.get_logger()
 
+READY_POLL = 0.03
+RESTART_SECONDS = 2.0
+
 Entrypoints = Callable[[Database, Settings], Collection[Entrypoint]]
+Serve = Callable[[Database, str, socket.socket, asyncio.Event], Awaitable[None]]
 Supervised = Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)]
 
+PROGRAM = (sys.executable, "-m", "imprint")
 
-def register(app: typer.Typer, entrypoints: Entrypoints) -> None:
-    """Add the commands."""
+
+def register(app: typer.Typer, entrypoints: Entrypoints, serve: Serve) -> None:
+    """Add the commands; what a worker can do and who answers HTTP is decided by the caller."""
 
     @app.command()
     def up() -> None:
-        """Start everything: the database, the workers and the HTTP server. Ctrl-C stops it all."""
+        """Start everything; Ctrl-C stops it all.
+
+        Runs the database, the workers and the HTTP server, and starts again whatever crashes.
+        """
         settings = session.begin()
         with alone_in(settings.home, "imprint up"):
             session.run(_up(settings))
 
     @app.command()
     def worker(
+        *,
         concurrency: Annotated[
-            int | None, typer.Option(min=2, max=1000, help="How many jobs at the same time (IMPRINT_CONCURRENCY).")
+            int | None, typer.Option(min=2, max=1000, help="How many jobs at the same time.", metavar="N")
         ] = None,
-        until_stdin_closes: Supervised = False,  # noqa: FBT002 - Typer's way to write a flag
+        until_stdin_closes: Supervised = False,
     ) -> None:
-        """Run one worker alone, on a database that others may share."""
+        """Run one worker alone, on a shared database."""
         settings = session.begin()
         if concurrency is not None:
             settings = settings.model_copy(update={"concurrency": concurrency})
@@ -58,65 +70,64 @@ def register(app: typer.Typer, entrypoints: Entrypoints) -> None:
 
     @app.command()
     def api(
-        fd: Annotated[int | None, typer.Option(hidden=True)] = None,
-        until_stdin_closes: Supervised = False,  # noqa: FBT002 - Typer's way to write a flag
+        *, fd: Annotated[int | None, typer.Option(hidden=True)] = None, until_stdin_closes: Supervised = False
     ) -> None:
-        """Run the HTTP server alone, on a database that others may share."""
+        """Run the HTTP server alone, on a shared database."""
         settings = session.begin()
-        session.run(_api(settings, fd, until_stdin_closes=until_stdin_closes))
+        session.run(_api(settings, serve, fd, until_stdin_closes=until_stdin_closes))
 
 
 async def _up(settings: Settings) -> None:
-    from imprint.api.server import address, listen, operator_key  # noqa: PLC0415 - the web framework is only wanted here
-
+    opened = listen(settings.host, settings.port)
+    say("Starting Imprint…")
     async with AsyncExitStack() as stack:
+        stack.callback(opened.close)
         url = await stack.enter_async_context(reached(settings))
         await session.migrated(settings, url)
         async with open_database(url, size=2) as database, database.connection() as connection:
             found = await incarnation.check(connection, settings.home, embedded=settings.database_url is None)
-        opened = listen(settings.host, settings.port)
-        key = operator_key(settings.home)
         supervisor = Supervisor(_children(settings, opened), settings.shutdown_seconds)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, supervisor.ask_to_stop)
-        running_children = asyncio.create_task(supervisor.run())
-        helpers = [asyncio.create_task(_greet(settings, url, address(opened), key, found.held_why, supervisor))]
+        companions = [asyncio.create_task(_greet(settings, url, address(opened), found.held_why))]
         if settings.database_url is None:
-            helpers.append(asyncio.create_task(_keep_database(settings, url, stack, supervisor)))
+            companions.append(asyncio.create_task(_keep_database(settings, url, stack, supervisor)))
         try:
-            await running_children
+            await supervisor.run()
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
-            opened.close()
+            for companion in companions:
+                companion.cancel()
+            await asyncio.gather(*companions, return_exceptions=True)
     say("Imprint has stopped.")
 
 
 def _children(settings: Settings, opened: socket.socket) -> list[Child]:
-    program = [sys.executable, "-m", "imprint.main"]
     workers = [
-        Child(f"worker {number}", [*program, "worker", "--until-stdin-closes"])
+        Child(f"worker {number}", [*PROGRAM, "worker", "--until-stdin-closes"])
         for number in range(1, settings.workers + 1)
     ]
     fd = opened.fileno()
-    return [*workers, Child("api", [*program, "api", "--until-stdin-closes", f"--fd={fd}"], (fd,))]
+    return [*workers, Child("api", [*PROGRAM, "api", "--until-stdin-closes", f"--fd={fd}"], (fd,))]
 
 
-async def _greet(
-    settings: Settings, url: str, address: str, key: str, held_why: str | None, supervisor: Supervisor
-) -> None:
+async def _greet(settings: Settings, url: str, at: str, held_why: str | None) -> None:
     """Say where Imprint is once every part of it answers."""
-    while not (await _answers(address) and await _workers_alive(url) >= settings.workers):
-        await asyncio.sleep(0.02)
+    key = operator_key(settings.home)
+    await _until(lambda: _answers(at))
+    await _until(lambda: _workers_alive(url, settings.workers))
     say(f"Imprint {__version__} is ready.")
-    say(f"  Open      {address}")
+    say(f"  Open      {at}")
     say(f"  Sign in   with this key: {key}  (kept in {settings.home / 'operator.key'})")
     say(f"  Home      {settings.home}")
     if held_why:
         say(f"  HELD      nothing is sent: {held_why}. When you have looked: imprint incarnation --accept")
     say("  Stop      Ctrl-C")
+
+
+async def _until(look: Callable[[], Awaitable[bool]]) -> None:
+    while not await look():
+        await asyncio.sleep(READY_POLL)
 
 
 async def _answers(address: str) -> bool:
@@ -131,14 +142,14 @@ async def _answers(address: str) -> bool:
     return False
 
 
-async def _workers_alive(url: str) -> int:
+async def _workers_alive(url: str, wanted: int) -> bool:
     with suppress(Problem, *GONE):
         connection = await connect(url)
         try:
-            return sum(known.alive for known in await WORKERS.all(connection))
+            return sum(known.alive for known in await WORKERS.all(connection)) >= wanted
         finally:
             await connection.close()
-    return -1
+    return False
 
 
 async def _keep_database(settings: Settings, url: str, stack: AsyncExitStack, supervisor: Supervisor) -> None:
@@ -158,13 +169,13 @@ async def _keep_database(settings: Settings, url: str, stack: AsyncExitStack, su
         try:
             await stack.enter_async_context(running(settings.home, start_seconds=settings.database_start_seconds))
         except Problem as problem:
-            log.error("the database cannot be started; trying again", problem=problem.sentence)
-            await asyncio.sleep(2)
+            log.warning("the database cannot be started; trying again", problem=problem.sentence)
+            await asyncio.sleep(RESTART_SECONDS)
 
 
 async def _worker(settings: Settings, entrypoints: Entrypoints, *, until_stdin_closes: bool) -> None:
     stop = session.stop_on_signals(until_stdin_closes=until_stdin_closes)
-    async with session.ready_database(settings, size=settings.concurrency) as database:
+    async with session.ready_database(settings, size=settings.concurrency, create=True) as database:
         async with database.connection() as connection:
             found = await incarnation.check(connection, settings.home, embedded=settings.database_url is None)
         if found.held_why:
@@ -181,11 +192,9 @@ async def _worker(settings: Settings, entrypoints: Entrypoints, *, until_stdin_c
         await built.run(stop)
 
 
-async def _api(settings: Settings, fd: int | None, *, until_stdin_closes: bool) -> None:
-    from imprint.api.server import address, listen, operator_key, serve  # noqa: PLC0415 - only wanted here
-
+async def _api(settings: Settings, serve: Serve, fd: int | None, *, until_stdin_closes: bool) -> None:
     stop = session.stop_on_signals(until_stdin_closes=until_stdin_closes)
     opened = listen(settings.host, settings.port) if fd is None else socket.socket(fileno=fd)
-    async with session.ready_database(settings) as database:
+    async with session.ready_database(settings, create=True) as database:
         log.info("the HTTP server listens", at=address(opened))
         await serve(database, operator_key(settings.home), opened, stop)

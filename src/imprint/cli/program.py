@@ -1,22 +1,39 @@
 """The program: every command, in one place."""
 
+from typing import Annotated
+
 import typer
 
 from imprint.cli import about, demo, processes, upkeep
 
 
-def program(entrypoints: processes.Entrypoints) -> typer.Typer:
-    """Put the command line together; the entrypoints are what a worker can do."""
+def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer.Typer:
+    """Put the command line together; the caller says what a worker can do and who answers HTTP."""
     app = typer.Typer(
         name="imprint",
         help="Publishes creative work on schedule, exactly once.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    processes.register(app, entrypoints)
+
+    @app.callback()
+    def options(
+        *,
+        version: Annotated[
+            bool, typer.Option("--version", help="Show which Imprint this is.", is_eager=True, callback=_version)
+        ] = False,
+    ) -> None:
+        """Publish creative work on schedule, exactly once."""
+
+    processes.register(app, entrypoints, serve)
     upkeep.register(app)
     about.register(app)
     demo.register(app)
     return app
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - the signature Typer calls
+    if asked:
+        about.version()
+        raise typer.Exit

@@ -1,6 +1,7 @@
 """A session: what every command needs before it can do its own work."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -8,10 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from imprint import log
-from imprint.problem import WrongVersion
+from imprint.problem import Unavailable, WrongVersion
 from imprint.settings import Settings, load
 from imprint.store.backup import back_up_before
 from imprint.store.db import Database, connect, open_database, reached
+from imprint.store.home import exists
 from imprint.store.migrate import Migration, migrate, pending
 
 Result = TypeVar("Result")
@@ -44,11 +46,14 @@ async def migrated(settings: Settings, url: str) -> tuple[Migration, ...]:
 
 
 @asynccontextmanager
-async def ready_database(settings: Settings, *, size: int = 5) -> AsyncIterator[Database]:
-    """Open the database for a command that only looks or does one thing; it must be up to date already.
+async def ready_database(settings: Settings, *, size: int = 5, create: bool = False) -> AsyncIterator[Database]:
+    """Open a database that is up to date; one on a server must be so already.
 
-    An embedded one is simply brought up to date: it belongs to this program alone.
+    An embedded one is simply brought up to date, since it belongs to this program alone; but only a command
+    that is meant to begin something makes a new one.
     """
+    if settings.database_url is None and not create and not exists(settings.home):
+        raise Unavailable("home.new", f"There is nothing in {settings.home} yet; run `imprint up` first.")
     async with reached(settings) as url:
         if settings.database_url is None:
             await migrated(settings, url)
@@ -77,6 +82,6 @@ def stop_on_signals(*, until_stdin_closes: bool = False) -> asyncio.Event:
 
 
 def _at_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    if not sys.stdin.buffer.raw.read(1):  # type: ignore[attr-defined]
+    if not os.read(sys.stdin.fileno(), 1):
         loop.remove_reader(sys.stdin.fileno())
         stop.set()

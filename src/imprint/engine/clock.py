@@ -68,7 +68,9 @@ def _expired(name: str, statement: Query[Expired], crashes: int) -> Timer:
     async def fire(connection: Link) -> Collection[Due]:
         lost = await statement.all(connection, BATCH, crashes)
         for row in lost:
-            log.warning("took back the lease of a worker that died", row=str(row.id), now=row.status, crashes=row.crashes)
+            log.warning(
+                "took back the lease of a worker that died", row=str(row.id), now=row.status, crashes=row.crashes
+            )
         return [Due(str(row.id), 0, go=False) for row in lost]
 
     return Timer(name, None, fire)
@@ -81,7 +83,7 @@ def timers(crashes_before_quarantine: int) -> tuple[Timer, ...]:
         _expired("publication_lost", PUBLICATIONS.expire, crashes_before_quarantine),
         _handed("source_due", query("clock_source_due", Due), "poll"),
         _expired("source_lost", SOURCES.expire, crashes_before_quarantine),
-        _handed("chore_due", query("clock_chore_due", Due), "clean"),
+        _handed("chore_due", query("clock_chore_due", Due), "chore"),
     )
 
 

@@ -125,9 +125,7 @@ class Queue:
                     executor_factory=lambda given, e=entrypoint: _Executor(given, e, self, driver),
                 )(_unused)
             running = asyncio.create_task(
-                manager.run(
-                    batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None
-                )
+                manager.run(batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None)
             )
             ends = [asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())]
             try:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isqrt, sqrt
+from math import sqrt
 
 from imprint.images.facts import Facts
 from imprint.images.sniff import GIF, JPEG, PNG, TIFF, WEBP
@@ -16,15 +16,18 @@ VERSION = 1
 
 # The best quality is one that people do not tell from the original; below the least, fewer pixels look better.
 BEST, LEAST = 90, 70
-MOST_ENCODES = 12
-# Refine what fits only while this much of the allowed bytes is unused.
+FINER_ENCODES = 2
+SMALLER_ENCODES = 8
+# Look for a larger one only while what fits leaves so much of the allowed bytes unused, and there is room between
+# what fitted and what did not.
 GOOD_ENOUGH = 0.85
+CLOSE_ENOUGH = 0.05
 # Bytes grow a little slower than pixels, so aim below the limit.
 AIM = 0.93
 LONGEST_EDGE = {WEBP: 16_383, JPEG: 65_500, PNG: 65_535, GIF: 65_535}
+LOSSY = frozenset({WEBP, JPEG})
 LOSSLESS = frozenset({PNG, GIF, TIFF})
 ANIMATED = (WEBP, GIF)
-TRANSPARENT = frozenset({WEBP, PNG, GIF})
 
 
 @dataclass(frozen=True)
@@ -123,45 +126,26 @@ def _kind(facts: Facts, limits: Limits) -> str | None:
 
 
 def search(way: Way, limit: int | None, encode: Encode) -> Found | None:
-    """Find the largest encoding within a number of bytes, in a dozen encodes at most; encode(width, height, quality).
+    """Find the largest encoding within a number of bytes with few encodes; encode(width, height, quality).
 
     Pixels go before quality: quality falls to the least that looks good, only then the size shrinks.
     """
-    lossy = way.type in (WEBP, JPEG)
-    width, height, quality = way.width, way.height, BEST
-    found: Found | None = None
-    too_large = 1.0  # the scale known not to fit
-    scale = 1.0
-    for turn in range(MOST_ENCODES):
-        data = encode(width, height, quality)
-        if limit is None or len(data) <= limit:
-            found = Found(width, height, data)
-            if limit is None or turn == 0 or len(data) >= limit * GOOD_ENOUGH:
-                return found
-            if scale == 1.0:
-                return _better(found, limit, encode)
-            low, high = scale, too_large
-            scale = min(low * sqrt(limit * AIM / len(data)), (low + high) / 2)
-        elif way.once:
-            return None
-        elif lossy and turn == 0:
-            quality = LEAST
-        else:
-            too_large = scale
-            if found is not None:
-                return found  # it was refined once too often; what fitted before is near enough
-            if (width, height) == (1, 1):
-                return None
-            # Halved at least when bytes no longer follow pixels: a file has parts that do not shrink.
-            scale *= min(0.97, max(0.1, sqrt(limit * AIM / len(data))) if turn < MOST_ENCODES // 2 else 0.25)
-        width, height = _scaled(way.width, way.height, scale)
-    return found
+    data = encode(way.width, way.height, BEST)
+    if limit is None or len(data) <= limit:
+        return Found(way.width, way.height, data)
+    if way.once:
+        return None
+    if way.type in LOSSY:
+        data = encode(way.width, way.height, LEAST)
+        if len(data) <= limit:
+            return _finer(Found(way.width, way.height, data), limit, encode)
+    return _smaller(way, limit, len(data), encode)
 
 
-def _better(found: Found, limit: int, encode: Encode) -> Found:
+def _finer(found: Found, limit: int, encode: Encode) -> Found:
     """Raise the quality of what fits at the least one, by halving what lies between."""
     low, high = LEAST, BEST
-    for _ in range(2):
+    for _ in range(FINER_ENCODES):
         middle = (low + high) // 2
         data = encode(found.width, found.height, middle)
         if len(data) <= limit:
@@ -171,15 +155,39 @@ def _better(found: Found, limit: int, encode: Encode) -> Found:
     return found
 
 
+def _smaller(way: Way, limit: int, size: int, encode: Encode) -> Found | None:
+    """Shrink until it fits: guess from the bytes of the last try, between what fitted and what did not."""
+    found: Found | None = None
+    fitted, failed, scale = 0.0, 1.0, 1.0
+    for turn in range(SMALLER_ENCODES):
+        room = failed - fitted
+        guess = scale * sqrt(limit * AIM / size)
+        scale = min(max(guess, fitted + room / 10), failed - room / 10)
+        if found is None and turn > SMALLER_ENCODES // 2:
+            scale = failed / 4  # bytes no longer follow pixels: a file has parts that do not shrink
+        width, height = _scaled(way.width, way.height, scale)
+        data = encode(width, height, LEAST)
+        size = len(data)
+        if size <= limit:
+            fitted, found = scale, Found(width, height, data)
+            if size >= limit * GOOD_ENOUGH:
+                break
+        else:
+            failed = scale
+            if (width, height) == (1, 1):
+                break
+        if found is not None and failed - fitted < CLOSE_ENOUGH * failed:
+            break
+    return found
+
+
 def _scaled(width: int, height: int, scale: float) -> tuple[int, int]:
     return max(1, int(width * scale + 1e-9)), max(1, int(height * scale + 1e-9))
 
 
 def _within(width: int, height: int, pixels: int) -> tuple[int, int]:
-    """Shrink to a number of pixels; an edge that is already one pixel leaves all of it to the other."""
-    narrow, wide = _scaled(width, height, sqrt(pixels / (width * height)))
-    if narrow * wide > pixels:
-        narrow, wide = min(narrow, pixels // wide or 1), min(wide, pixels // min(narrow, pixels // wide or 1) or 1)
-    if narrow * wide > pixels:
-        narrow = wide = max(1, isqrt(pixels))
-    return narrow, wide
+    """Shrink to a number of pixels; an edge that is down to one pixel leaves the rest to the other."""
+    across, down = _scaled(width, height, sqrt(pixels / (width * height)))
+    if across >= down:
+        return min(across, pixels // down), down
+    return across, min(down, pixels // across)

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import re
+import shutil
 import subprocess
+import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +25,15 @@ CREATE_RESTORED = query("backup_create_restored", Nothing)
 SET_ASIDE = query("backup_set_aside", Nothing)
 PUT_IN_PLACE = query("backup_put_in_place", Nothing)
 DROP_SET_ASIDE = query("backup_drop_set_aside", Nothing)
+FORGET_WORKERS = query("worker_forget_all", Nothing)
 
 
 async def back_up(url: str, target: Path, *, replace: bool = False) -> int:
     """Write the whole database into a file and say how many bytes; the file is whole or not there."""
     if target.exists() and not replace:
         raise Problem("backup.exists", f"{target} is already there; choose another name or use --force.")
+    if not target.parent.is_dir():
+        raise Unavailable("backup.unwritable", f"There is no folder {target.parent}.")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         await _tool("pg_dump", url, "--format=custom", "--no-owner", "--no-acl", f"--file={partial}")
@@ -91,15 +97,47 @@ async def restore_into(url: str, file: Path) -> None:
 
 
 async def _read_into(url: str, file: Path) -> None:
-    await _tool("pg_restore", url, "--no-owner", "--no-acl", "--exit-on-error", "--single-transaction", str(file))
+    await asyncio.to_thread(_pour, url, file)
     connection = await connect(url)
     try:
         if not (await migrate.TABLE_EXISTS.one(connection)).there:
             raise Problem("restore.not_ours", f"{file} is a backup, but not of Imprint.")
         await migrate.pending(connection)
+        await FORGET_WORKERS.run(connection)
         await incarnation.HOLD.run(connection, f"it was restored from {file.name}")
     finally:
         await connection.close()
+
+
+def _pour(url: str, file: Path) -> None:
+    """Let pg_restore write SQL and psql run it in one transaction.
+
+    Between the two the one setting is dropped that servers before 17 do not know.
+    """
+    bare, password = _without_password(url)
+    reading = [binary("pg_restore"), "--no-owner", "--no-acl", "--file=-", file]
+    writing = [binary("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", bare]
+    with (
+        tempfile.TemporaryFile("w+") as complaints,
+        subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=complaints, env=_environment()) as reader,  # noqa: S603
+        subprocess.Popen(  # noqa: S603 - our own programs and arguments
+            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, env=_environment(password)
+        ) as writer,
+    ):
+        if reader.stdout is None or writer.stdin is None:  # pragma: no cover - both were asked for
+            raise RuntimeError("no pipes")
+        with suppress(BrokenPipeError):
+            for line in reader.stdout:
+                if not line.startswith(b"SET transaction_timeout"):
+                    writer.stdin.write(line)
+                if line.startswith(b"SET row_security"):  # the last of the settings: what follows may be large
+                    break
+            shutil.copyfileobj(reader.stdout, writer.stdin)
+        with suppress(BrokenPipeError):
+            writer.stdin.close()
+        if reader.wait() | writer.wait():
+            complaints.seek(0)
+            raise Problem("restore.failed", f"{file} cannot be restored: {_reason(complaints.read())}")
 
 
 async def _is_empty(url: str) -> bool:
@@ -113,21 +151,19 @@ async def _is_empty(url: str) -> bool:
 async def _check_readable(file: Path) -> None:
     if not file.is_file():
         raise Problem("restore.missing", f"There is no file {file}.")
-    await _run([binary("pg_restore"), "--list", file], {}, "restore.not_a_backup", f"{file} is not a backup")
+    await _run([binary("pg_restore"), "--list", file], None, "restore.not_a_backup", f"{file} is not a backup")
 
 
 async def _tool(name: str, url: str, *arguments: str) -> None:
-    """Run pg_dump or pg_restore; the password goes through the environment, where `ps` does not show it."""
     bare, password = _without_password(url)
-    environment = {"PGPASSWORD": password} if password else {}
-    await _run([binary(name), f"--dbname={bare}", *arguments], environment, f"backup.{name}", f"{name} failed")
+    await _run([binary(name), f"--dbname={bare}", *arguments], password, f"backup.{name}", f"{name} failed")
 
 
-async def _run(command: list[str | Path], environment: dict[str, str], code: str, what: str) -> None:
+async def _run(command: list[str | Path], password: str | None, code: str, what: str) -> None:
     def run() -> "subprocess.CompletedProcess[str]":
         return subprocess.run(  # noqa: S603 - our own program and arguments
             command,
-            env={**os.environ, "LC_ALL": "C", **environment},
+            env=_environment(password),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -136,8 +172,19 @@ async def _run(command: list[str | Path], environment: dict[str, str], code: str
 
     done = await asyncio.to_thread(run)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise Problem(code, f"{what}: {last.removeprefix('pg_dump: ').removeprefix('pg_restore: ')}.")
+        raise Problem(code, f"{what}: {_reason(done.stderr)}")
+
+
+def _environment(password: str | None = None) -> dict[str, str]:
+    """Give the password through the environment, where `ps` does not show it."""
+    return {**os.environ, "LC_ALL": "C"} | ({"PGPASSWORD": password} if password else {})
+
+
+def _reason(complaints: str) -> str:
+    """Take the first thing PostgreSQL complains about, without the names of its programs."""
+    lines = [line for line in complaints.splitlines() if "error" in line.lower()] or complaints.splitlines()
+    first = lines[0] if lines else "no reason given"
+    return re.sub(r"^(?:\S+: )*?(?:error|ERROR|fatal|FATAL): +", "", first).rstrip(".") + "."
 
 
 def _named(url: str, database: str) -> str:

@@ -145,13 +145,19 @@ def refuse_unfit(facts: ServerFacts) -> None:
         )
 
 
+def said(error: Exception) -> str:
+    """Give what an error says as a part of a sentence, without the lines of hints that PostgreSQL adds."""
+    first = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return hide_in_text(first).rstrip(".")
+
+
 def _no_connection(error: Exception) -> Problem:
     match error:
         case asyncpg.InvalidCatalogNameError():
-            return Unavailable("database.missing", f"The server is there, but {error}.")
+            return Unavailable("database.missing", f"The server is there, but {said(error)}.")
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
-            return Unavailable("database.sign_in", f"The server refused the sign-in: {error}.")
+            return Unavailable("database.sign_in", f"The server refused the sign-in: {said(error)}.")
         case TimeoutError():
             return Unavailable("database.no_answer", "The database server did not answer in time.")
         case _:
-            return Unavailable("database.unreachable", f"The database cannot be reached: {hide_in_text(str(error))}.")
+            return Unavailable("database.unreachable", f"The database cannot be reached: {said(error)}.")

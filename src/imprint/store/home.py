@@ -109,6 +109,12 @@ def prepared(folder: Path) -> Home:
     return home
 
 
+def exists(folder: Path) -> bool:
+    """Say whether there is a database in this home already."""
+    with explained(folder):
+        return (folder / "postgres" / "data").exists()
+
+
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
     """Say in a sentence what the operating system said in a number."""

@@ -1,9 +1,9 @@
 """The incarnation: tells a restored or cloned database from the one that made the last sends.
 
 The database knows an id, the place it lives in and a generation that grows while Imprint runs; the home keeps
-the id and the last generation it saw, and which folder it is, outside the database. A database that is behind its home comes from a
-backup: it has forgotten sends that were made. One that is not where it says it is was copied: its original may
-still be sending. Either way every send is held until a person has looked.
+the id, the last generation it saw and which folder it is, outside the database. A database that is behind its
+home comes from a backup: it has forgotten sends that were made. One that is not where it says it is was copied:
+its original may still be sending. Either way every send is held until a person has looked.
 """
 
 import json
@@ -63,7 +63,9 @@ def judge(database: Incarnation, mark: Mark | None, *, embedded: bool, folder: i
         return "this database was copied from another place; the original may still be sending"
     if mark is None:
         # A server may get a new worker on a new machine at any time; an embedded database never leaves its home.
-        return "this home has lost its mark, so nobody can tell how old its database is" if embedded and not new else None
+        return (
+            "this home has lost its mark, so nobody can tell how old its database is" if embedded and not new else None
+        )
     if mark.id != database.id:
         return None if new else "this home has worked with another database before"
     if embedded and mark.folder != folder:
@@ -98,7 +100,9 @@ async def accept(connection: Link, home: Path) -> Incarnation:
     async with connection.transaction():
         found = await CURRENT.one(connection)
         if not found.held_since:
-            raise Problem("incarnation.not_held", "Nothing is held: this is the database Imprint has been working with.")
+            raise Problem(
+                "incarnation.not_held", "Nothing is held: this is the database Imprint has been working with."
+            )
         mark = read_mark(home)
         await ACCEPT.run(connection, found.here, mark.generation if mark else 0)
         grown = await ADVANCE.one(connection)

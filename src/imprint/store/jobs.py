@@ -26,6 +26,7 @@ NAMES = DBSettings(
     trigger="tg_pgqueuer_changed",
     schedules_table="pgqueuer_schedules",
     durability=Durability.durable,
+    widen_id=True,
 )
 
 

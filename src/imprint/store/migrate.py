@@ -15,7 +15,7 @@ import asyncpg
 
 from imprint.lifecycles.registry import LIFECYCLES
 from imprint.problem import Problem, Unavailable, WrongVersion
-from imprint.store.db import FACTS, GONE, connect, refuse_unfit
+from imprint.store.db import FACTS, GONE, connect, refuse_unfit, said
 from imprint.store.jobs import queries_on
 from imprint.store.query import Link, Nothing, query
 
@@ -151,7 +151,7 @@ async def _apply(connection: Link, step: Migration) -> None:
             "database.lost", f"The database went away during the migration {step.name}; start again to go on with it."
         ) from error
     except asyncpg.PostgresError as error:
-        raise Problem("database.migration_failed", f"The migration {step.name} failed: {error}.") from error
+        raise Problem("database.migration_failed", f"The migration {step.name} failed: {said(error)}.") from error
 
 
 async def _applied(connection: Link) -> dict[int, Applied]:

@@ -21,7 +21,8 @@ NOTE = "up.json"
 def alone_in(home: Path, what: str) -> Iterator[None]:
     """Hold the home for oneself, or raise Busy naming the process that has it."""
     with explained(home):
-        home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        # As root the database's own user must be able to pass.
+        home.mkdir(mode=0o700 if os.geteuid() else 0o711, parents=True, exist_ok=True)
         folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -29,7 +30,8 @@ def alone_in(home: Path, what: str) -> Iterator[None]:
         except BlockingIOError:
             raise Busy(
                 "home.in_use",
-                f"Imprint is already running in {home}{_who(home)}; stop it first, or set IMPRINT_HOME to another folder.",
+                f"Imprint is already running in {home}{_who(home)}; "
+                "stop it first, or set IMPRINT_HOME to another folder.",
             ) from None
         with explained(home):
             (home / NOTE).write_text(json.dumps({"pid": os.getpid(), "what": what}))

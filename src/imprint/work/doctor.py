@@ -92,7 +92,9 @@ def _program() -> Iterator[Finding]:
 def _home(settings: Settings) -> Iterator[Finding]:
     yield Finding(Level.OK, "settings", f"home {settings.home}, database {_which(settings)}")
     if not os.access(settings.home, os.W_OK):
-        yield Finding(Level.BAD, "home", f"{settings.home} cannot be written", "Give yourself the right to write there.")
+        yield Finding(
+            Level.BAD, "home", f"{settings.home} cannot be written", "Give yourself the right to write there."
+        )
         return
     free = shutil.disk_usage(settings.home).free
     few = free < LEAST_DISK
@@ -164,14 +166,18 @@ def _work(seen: Status) -> Iterator[Finding]:
         )
     alive = [worker for worker in seen.workers if worker.alive]
     if not alive:
-        yield Finding(Level.WARN, "workers", "none is alive, so nothing is sent", "Run `imprint up` or `imprint worker`.")
+        yield Finding(
+            Level.WARN, "workers", "none is alive, so nothing is sent", "Run `imprint up` or `imprint worker`."
+        )
     else:
         yield Finding(Level.OK, "workers", f"{len(alive)} alive")
     if silent := [worker.name for worker in seen.workers if not worker.alive]:
         yield Finding(Level.WARN, "workers", f"{', '.join(silent)} ended without a goodbye", "Look at its log.")
     for work in seen.work:
         if work.stuck:
-            yield Finding(Level.BAD, work.kind, f"{work.stuck} stuck", "Is a worker alive? It takes them back by itself.")
+            yield Finding(
+                Level.BAD, work.kind, f"{work.stuck} stuck", "Is a worker alive? It takes them back by itself."
+            )
         if work.late:
             yield Finding(Level.WARN, work.kind, f"{work.late} late", "Look at the accounts and the workers.")
     for letters in seen.dead_letters:

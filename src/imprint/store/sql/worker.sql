@@ -19,3 +19,7 @@ DELETE FROM worker WHERE seen_at < imprint_now() - interval '1 day'
 -- Every worker that has not said goodbye, and how long ago it was seen.
 SELECT id, name, version, concurrency, started_at, seen_at, seen_at > imprint_now() - interval '30 s' AS alive
 FROM worker ORDER BY started_at, id
+
+-- name: worker_forget_all
+-- Forgets every worker: those a backup remembers are not here.
+DELETE FROM worker

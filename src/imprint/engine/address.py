@@ -1,0 +1,30 @@
+"""An address: the socket the HTTP server answers on, opened by whoever starts it."""
+
+import socket
+
+from imprint.problem import Unavailable
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the address, or say in one sentence why it cannot be had."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        opened = socket.socket(family)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+        opened.listen()
+    except OSError as error:
+        raise Unavailable(
+            "address.taken",
+            f"Imprint cannot listen on {host} port {port}: {error.strerror}; "
+            "set IMPRINT_PORT to another one, or to 0 for any.",
+        ) from error
+    return opened
+
+
+def address(opened: socket.socket) -> str:
+    """Give the URL at which a socket is reached."""
+    host, port = opened.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - only to show an address one can click
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
