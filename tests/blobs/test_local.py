@@ -22,7 +22,6 @@ from tests.blobs.family import child
 from tests.blobs.stream import MB, cut, endless, noise, stream, whole
 from tests.waiting import until
 
-
 OPEN = Path("/proc/self/fd")
 
 

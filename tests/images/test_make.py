@@ -16,7 +16,6 @@ from tests.images.pictures import (
     GREEN,
     RED,
     animation,
-    claiming,
     colour_at,
     corners,
     gif_bomb,
@@ -25,7 +24,6 @@ from tests.images.pictures import (
     noise,
     opened,
     plain,
-    png_bomb,
     saved,
     turned,
     written,
@@ -227,8 +225,3 @@ async def test_bytes_are_spooled_and_hashed(maker: Maker, tmp_path: Path) -> Non
         assert (await maker.look(spool.path)).width == 200
     assert list(tmp_path.iterdir()) == []
 
-
-def test_helpers_speak_the_truth() -> None:
-    """The hostile pictures of the other tests are what they claim."""
-    assert len(png_bomb(50_000, 50_000)) < 1 << 20
-    assert len(claiming(plain(8, 8).jpegsave_buffer(), 65_535, 65_535)) < 1000

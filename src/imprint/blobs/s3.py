@@ -313,7 +313,7 @@ class S3Blobs:
             return Missing()
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or (code and code[1] in _DENIED):
             return Unavailable("blob.denied", f"These keys, from here and now, do not open {what}.")
-        return Unavailable("blob.unreachable", f"Imprint cannot work with {what} as it is.")
+        return Unavailable("blob.unreachable", f"There is no useful answer from {what}.")
 
 
 class _Abandoned(Exception):  # noqa: N818 - nobody outside ever sees it

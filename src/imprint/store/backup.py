@@ -104,6 +104,7 @@ async def _read_into(url: str, file: Path) -> None:
             raise Problem("restore.not_ours", f"{file} is a backup, but not of Imprint.")
         await migrate.pending(connection)
         await FORGET_WORKERS.run(connection)
+        await incarnation.BEGIN.run(connection)
         await incarnation.HOLD.run(connection, f"it was restored from {file.name}")
     finally:
         await connection.close()

@@ -19,7 +19,9 @@ RETURNING id
 -- name: lease_expire
 -- Takes back the leases whose holders died, counts the crash, and sets aside a row that crashes too often.
 WITH lost AS (
-    SELECT t.id FROM {table} t WHERE {leased} AND t.wake_at <= imprint_now()
+    -- One clock at a time: the triggers lock what the rows belong to, and two with many rows each would do so crosswise.
+    SELECT t.id FROM {table} t
+    WHERE (SELECT pg_try_advisory_xact_lock(hashtext('lease_expire {table}'))) AND {leased} AND t.wake_at <= imprint_now()
     ORDER BY t.wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE {table} t SET lease_until = NULL, fence = t.fence + 1, crashes = t.crashes + 1, {expire}
