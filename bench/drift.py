@@ -1,4 +1,4 @@
-"""`python -m bench.drift`: how late does due work start, with many rows waiting for a far future?"""
+"""`python -m bench.drift`: how late due work starts, with many rows waiting for a far future."""
 
 import argparse
 

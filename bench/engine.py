@@ -1,4 +1,4 @@
-"""`python -m bench.engine`: how fast do no-op jobs move through the queue, and how soon is one picked up?"""
+"""`python -m bench.engine`: how fast no-op jobs move through the queue, and how soon one is picked up."""
 
 import argparse
 

@@ -136,7 +136,8 @@ async def _fill(connection: Connection, future: int) -> None:
     await connection.execute("ALTER TABLE publication DISABLE TRIGGER ALL")
     await connection.execute(
         """
-        WITH a AS (INSERT INTO account (platform, name) SELECT 'bench', 'far' FROM generate_series(1, 100) RETURNING id),
+        WITH a AS (
+                 INSERT INTO account (platform, name) SELECT 'bench', 'far' FROM generate_series(1, 100) RETURNING id),
              p AS (INSERT INTO post (title) VALUES ('far') RETURNING id),
              n AS (SELECT id, row_number() OVER () AS n FROM a)
         INSERT INTO publication (post_id, account_id, status, due_at)
@@ -153,7 +154,8 @@ async def _schedule(connection: Connection, due: int, seconds: float) -> "list[a
     """Schedule one publication each on accounts of their own, at random moments."""
     async with connection.transaction():
         accounts = await connection.fetch(
-            "INSERT INTO account (platform, name) SELECT 'bench', 'due' FROM generate_series(1, $1::int) RETURNING id",
+            "INSERT INTO account (platform, name)"
+            " SELECT 'bench', i::text FROM generate_series(1, $1::int) i RETURNING id",
             due,
         )
         posts = await connection.fetch("INSERT INTO post SELECT FROM generate_series(1, $1::int) RETURNING id", due)
@@ -161,7 +163,8 @@ async def _schedule(connection: Connection, due: int, seconds: float) -> "list[a
         rows: list[asyncpg.Record] = await connection.fetch(
             """
             INSERT INTO publication (post_id, account_id, due_at)
-            SELECT p, a, clock_timestamp() + $3::interval + random() * $4::interval FROM unnest($1::uuid[], $2::uuid[]) AS u (p, a)
+            SELECT p, a, clock_timestamp() + $3::interval + random() * $4::interval
+            FROM unnest($1::uuid[], $2::uuid[]) AS u (p, a)
             RETURNING id, due_at
             """,
             [row["id"] for row in posts],

@@ -1,4 +1,4 @@
-"""`python -m bench.start`: how long until Imprint is ready, the first time and later, and what the idle whole weighs."""
+"""`python -m bench.start`: how long until Imprint is ready, at first and later, and what the idle whole weighs."""
 
 import argparse
 import os

@@ -14,7 +14,7 @@ from imprint.cli.program import program
 from imprint.engine.clock import timers
 from imprint.lifecycles.lifecycle import Lifecycle
 from imprint.lifecycles.registry import LIFECYCLES
-from imprint.main import entrypoints
+from imprint.main import entrypoints, serve
 from imprint.problem import Exit
 from imprint.settings import Settings, described
 from imprint.store.query import Text, read, texts
@@ -52,7 +52,7 @@ def exits() -> dict[int, str]:
 
 def commands() -> dict[str, str]:
     """Give every command with what its `--help` prints."""
-    group = get_command(program(entrypoints))
+    group = get_command(program(entrypoints, serve))
     if not isinstance(group, TyperGroup):  # pragma: no cover - an application with one command only
         raise TypeError("imprint has no commands")
     found: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import re
 import sys
 from collections.abc import Mapping, MutableMapping

@@ -77,8 +77,8 @@ async def test_many_clocks_hand_each_row_over_once(connection: Connection, datab
     await connection.execute("""
         INSERT INTO publication (post_id, account_id, due_at)
         SELECT p.id, a.id, imprint_now() + random() * interval '0.5 s'
-        FROM (SELECT id, row_number() OVER () AS n FROM post) p JOIN (SELECT id, row_number() OVER () AS n FROM account) a
-        USING (n)""")
+        FROM (SELECT id, row_number() OVER () AS n FROM post) p
+        JOIN (SELECT id, row_number() OVER () AS n FROM account) a USING (n)""")
     async with clock_runs(database_url, clocks=5):
         await until(lambda: _all_handed(connection, 200))
     queued = await connection.fetchval("SELECT count(*) FROM pgqueuer_log WHERE status = 'queued'")
@@ -95,7 +95,8 @@ async def test_an_account_gets_one_at_a_time(connection: Connection, database_ur
         assert lease is not None
         assert await PUBLICATIONS.claim(connection, rows[1], LEASE) is None  # the database says so too
         await connection.execute(
-            "UPDATE publication SET status = 'failed', error_code = 'x', lease_until = NULL, phase = NULL WHERE id = $1",
+            "UPDATE publication SET status = 'failed', error_code = 'x', lease_until = NULL, phase = NULL"
+            " WHERE id = $1",
             rows[0],
         )
         await until(lambda: _all_handed(connection, 2))
@@ -202,7 +203,8 @@ async def _chore_done(connection: Connection) -> bool:
 
 async def _cut(connection: Connection, application: str) -> bool:
     cut = await connection.fetch(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = $1 AND datname = current_database()",
         application,
     )
     return bool(cut)

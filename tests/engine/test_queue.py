@@ -47,9 +47,7 @@ class Recorder:
 async def test_a_job_belongs_to_the_transaction_that_put_it_in(database: Database, connection: Connection) -> None:
     """A transaction that is rolled back leaves no job; one that commits leaves one."""
     with pytest.raises(RuntimeError, match="changed my mind"):
-        async with database.transaction("test") as inside:
-            await enqueue(inside, [Job("test", "a")])
-            raise RuntimeError("changed my mind")
+        await _change_my_mind(database)
     assert await connection.fetchval("SELECT count(*) FROM pgqueuer") == 0
     async with database.transaction("test") as inside:
         await enqueue(inside, [Job("test", "a")])
@@ -162,6 +160,12 @@ async def hang(job):
 entrypoint = Entrypoint("test", hang, concurrency=0, attempts=1, timeout=timedelta(hours=1))
 asyncio.run(Queue(sys.argv[1], [entrypoint], concurrency=2, grace_seconds=1).run(asyncio.Event()))
 """
+
+
+async def _change_my_mind(database: Database) -> None:
+    async with database.transaction("test") as inside:
+        await enqueue(inside, [Job("test", "a")])
+        raise RuntimeError("changed my mind")
 
 
 async def _began(handler: Recorder) -> bool:

@@ -1,7 +1,7 @@
 """PostgreSQL and the declarations agree about every move there could be, also when asked by raw SQL."""
 
-from collections.abc import Iterator
 from enum import StrEnum
+from itertools import product
 from uuid import UUID
 
 import asyncpg
@@ -44,14 +44,6 @@ def columns(lifecycle: Lifecycle, state: StrEnum) -> str:
     return "".join(f", {column} = {value}" for column, value in wanted.items())
 
 
-def pairs() -> Iterator[tuple[Lifecycle, StrEnum, StrEnum]]:
-    """Give every (from, to) of every lifecycle."""
-    for lifecycle in LIFECYCLES:
-        for source in lifecycle.states:
-            for target in lifecycle.states:
-                yield lifecycle, source, target
-
-
 async def brought_to(connection: Link, lifecycle: Lifecycle, state: StrEnum) -> UUID:
     """Make a row and walk it to a state along moves that exist."""
     if lifecycle.table == "publication":
@@ -86,34 +78,41 @@ def path(lifecycle: Lifecycle, state: StrEnum) -> list[StrEnum]:
 @pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda lifecycle: lifecycle.table)
 async def test_postgresql_allows_exactly_the_declared_moves(connection: Link, lifecycle: Lifecycle) -> None:
     """Every (from, to) pair is tried by raw SQL: the declared ones pass and are audited, all others are refused."""
-    tried = agreed = 0
-    for of, source, target in pairs():
-        if of is not lifecycle:
-            continue
-        tried += 1
+    tried = 0
+    for source, target in product(lifecycle.states, repeat=2):
         transaction = connection.transaction()
         await transaction.start()
         row = await brought_to(connection, lifecycle, source)
         before = await connection.fetchval("SELECT count(*) FROM audit WHERE row_id = $1", row)
+        refused = await refusal_of(connection, lifecycle, row, target)
+        lines = (
+            []
+            if refused
+            else await connection.fetch(
+                "SELECT move, source, target FROM audit WHERE row_id = $1 ORDER BY id OFFSET $2", row, before
+            )
+        )
+        await transaction.rollback()
         expected = lifecycle.move(source, target)
-        try:
-            async with connection.transaction():
-                await moved(connection, lifecycle, row, target)
-        except asyncpg.CheckViolationError as refusal:
-            assert expected is None, f"{source}→{target} is declared as {expected}, PostgreSQL says {refusal}"
-            assert refusal.constraint_name == "lifecycle_move"
-            agreed += 1
+        seen = (refused, [tuple(line) for line in lines])
+        if source == target:  # to stay where one is is no move: it is allowed, and leaves no line
+            assert seen == (None, [])
+        elif expected is None:
+            assert seen == ("lifecycle_move", [])
         else:
-            lines = await connection.fetch("SELECT move, source, target FROM audit WHERE row_id = $1 ORDER BY id", row)
-            new = [tuple(line) for line in lines[before:]]
-            # To stay where one is is no move: it is allowed, and leaves no line.
-            assert new == ([] if source == target else [(expected, source, target)])
-            assert source == target or expected is not None
-            agreed += 1
-        finally:
-            await transaction.rollback()
+            assert seen == (None, [(expected, source, target)])
+        tried += 1
     assert tried == len(lifecycle.states) ** 2
-    assert agreed == tried
+
+
+async def refusal_of(connection: Link, lifecycle: Lifecycle, row: UUID, target: StrEnum) -> str | None:
+    """Try a move and name the rule that refused it, None when it passed."""
+    try:
+        async with connection.transaction():
+            await moved(connection, lifecycle, row, target)
+    except asyncpg.CheckViolationError as refusal:
+        return str(refusal.constraint_name)
+    return None
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda lifecycle: lifecycle.table)
@@ -135,7 +134,7 @@ async def test_a_state_that_is_not_declared_does_not_exist(connection: Link) -> 
 
 
 async def test_what_a_state_needs_is_demanded_by_the_database(connection: Link) -> None:
-    """A publication cannot succeed without the platform's id, nor fail without a code, nor be cancelled once it left."""
+    """A publication cannot succeed without an id, fail without a code, or be cancelled once it may have left."""
     row = await brought_to(connection, LIFECYCLES[1], LIFECYCLES[1].states("running"))
     for change in (
         "status = 'success', lease_until = NULL, phase = NULL",

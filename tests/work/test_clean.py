@@ -59,9 +59,7 @@ async def test_only_so_many_finished_jobs_stay(database: Database, connection: C
 
 async def test_a_job_that_has_not_ended_keeps_its_log(database: Database, connection: Connection) -> None:
     """However old, what still waits is not forgotten."""
-    await connection.execute(
-        "INSERT INTO pgqueuer (priority, status, entrypoint) VALUES (0, 'queued', 'test')"
-    )
+    await connection.execute("INSERT INTO pgqueuer (priority, status, entrypoint) VALUES (0, 'queued', 'test')")
     await connection.execute(
         "INSERT INTO pgqueuer_log (created, job_id, status, priority, entrypoint)"
         " SELECT now() - interval '1 year', id, 'queued', 0, 'test' FROM pgqueuer"

@@ -90,23 +90,22 @@ class LocalBlobs:
         await self._do(partial(_remove, self._path(key)))
 
     async def walk(self, prefix: str = "") -> AsyncIterator[Found]:
-        """Go through the folders; the files of one of them at a time are in memory."""
-        top = self._objects / checked_prefix(prefix)
-        for folder in await self._do(partial(_folders, top, 2 - len(Path(prefix).parts))):
-            for found in await self._do(partial(_files, folder, self._objects)):
+        """Go through the folders; what is under one of the first level, a 256th of all, is in memory at a time."""
+        for folder in [checked_prefix(prefix)] if prefix else await self._do(partial(_names, self._objects)):
+            for found in await self._do(partial(_under, self._objects, folder)):
                 yield found
 
     async def leftovers(self, before: datetime) -> AsyncIterator[Leftover]:
         """Give the temporary files whose writer is dead: a living one holds a lock that ends with its process."""
-        for entry in await self._do(partial(_entries, self._temporary)):
-            if leftover := await self._do(partial(_abandoned, Path(entry), before)):
+        for name in await self._do(partial(_names, self._temporary)):
+            if leftover := await self._do(partial(_abandoned, self._temporary / name, before)):
                 yield leftover
 
     async def reap(self, before: datetime) -> int:
         """Remove the temporary files whose writer is dead."""
         count = 0
-        for entry in await self._do(partial(_entries, self._temporary)):
-            count += bool(await self._do(partial(_abandoned, Path(entry), before, remove=True)))
+        for name in await self._do(partial(_names, self._temporary)):
+            count += bool(await self._do(partial(_abandoned, self._temporary / name, before, remove=True)))
         return count
 
     async def check(self) -> None:
@@ -233,24 +232,17 @@ def _time(stat: os.stat_result) -> datetime:
     return datetime.fromtimestamp(stat.st_mtime, UTC)
 
 
-def _folders(top: Path, depth: int) -> list[Path]:
-    """List the folders that hold files; names and nothing else, 65,536 at the most."""
-    folders = [top]
-    for _ in range(depth):
-        folders = [Path(each) for folder in folders for each in _entries(folder) if each.is_dir(follow_symlinks=False)]
-    return folders
-
-
-def _files(folder: Path, top: Path) -> list[Found]:
-    keys = [Path(entry).relative_to(top).as_posix() for entry in _entries(folder)]
+def _under(top: Path, folder: str) -> list[Found]:
+    """List the objects under a folder of the first or of the second level."""
+    inner = [folder] if "/" in folder else [f"{folder}/{name}" for name in _names(top / folder)]
+    keys = [f"{each}/{name}" for each in inner for name in _names(top / each)]
     # A person may have put something else here; and what was listed may be gone by now.
     return [found for key in keys if is_key(key) and (found := _stat(top / key, key))]
 
 
-def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+def _names(folder: Path) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return list(entries)
+        return os.listdir(folder)  # noqa: PTH208 - of a million names, only those that are keys need to become paths
     except (FileNotFoundError, NotADirectoryError):
         return []
 

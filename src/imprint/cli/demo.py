@@ -36,7 +36,10 @@ def register(app: typer.Typer) -> None:
         say("\nThe audit, which nobody can change:")
         for line in told.audit:
             moved = f"{line.source} → {line.target}" if line.source else line.target
-            say(f"  {line.at:%H:%M:%S.%f}"[:-3] + f"  {line.lifecycle:<12} {line.move:<9} {moved:<24} {line.actor}: {line.reason}")
+            say(
+                f"  {line.at:%H:%M:%S.%f}"[:-3]
+                + f"  {line.lifecycle:<12} {line.move:<9} {moved:<24} {line.actor}: {line.reason}"
+            )
         say(f"\nThe post is {told.status}. That took {seconds} seconds; the demo's database is gone again.")
 
 

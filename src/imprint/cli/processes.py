@@ -126,7 +126,7 @@ async def _greet(settings: Settings, url: str, at: str, held_why: str | None) ->
 
 
 async def _until(look: Callable[[], Awaitable[bool]]) -> None:
-    while not await look():
+    while not await look():  # noqa: ASYNC110 - what is waited for happens in other processes
         await asyncio.sleep(READY_POLL)
 
 

@@ -30,9 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def migrate(
     *,
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit 7 when something is missing.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 7 when something is missing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring the database up to date.

@@ -11,5 +11,5 @@ def pause(failures: int, roll: float, *, first: timedelta = FIRST, longest: time
 
     Full jitter spreads those who failed together, so that they do not come back together.
     """
-    ceiling = min(first * 2 ** min(max(failures - 1, 0), 32), longest)
+    ceiling = min(first * int(2 ** min(max(failures - 1, 0), 32)), longest)
     return ceiling * roll

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import asyncpg
 import structlog
@@ -122,7 +123,7 @@ class Queue:
                     concurrency_limit=entrypoint.concurrency,
                     accepts_context=False,
                     on_failure="hold",
-                    executor_factory=lambda given, e=entrypoint: _Executor(given, e, self, driver),
+                    executor_factory=partial(_Executor, entrypoint=entrypoint, queue=self, driver=driver),
                 )(_unused)
             running = asyncio.create_task(
                 manager.run(batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None)

@@ -75,9 +75,9 @@ def is_complete(kind: str, size: int, read: Callable[[int, int], bytes]) -> bool
         case "image/jpeg":
             return b"\xff\xd9" in tail
         case "image/png":
-            return b"IEND" in tail
+            return b"IEND\xaeB`\x82" in tail
         case "image/gif":
-            return tail.rstrip(b"\0").endswith(b";")
+            return tail.endswith(b";")
         case "image/webp":
             return int.from_bytes(read(4, 4), "little") + 8 <= size
         case "image/avif":

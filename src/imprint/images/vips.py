@@ -140,11 +140,11 @@ class Original:
                 width,
                 height=height,
                 size="force" if exactly else "down",
-                option_string="[n=-1]" if animated else "",
+                # Half an image is not an image; what a decoder merely warns about is let through. Said here because
+                # the argument of that name does not reach the loader of a source (libvips 8.18).
+                option_string="[n=-1,fail_on=error]" if animated else "[fail_on=error]",
                 # Without a profile of its own, a CMYK image is read with vips's; everything else is taken for sRGB.
                 output_profile="srgb",
-                # Half an image is not an image; what a decoder merely warns about is let through.
-                fail_on="error",
             )
             if image.interpretation != "srgb":
                 image = image.colourspace("srgb")

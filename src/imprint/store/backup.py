@@ -116,8 +116,9 @@ def _pour(url: str, file: Path) -> None:
     Between the two the one setting is dropped that servers before 17 do not know.
     """
     bare, password = _without_password(url)
-    reading = [binary("pg_restore"), "--no-owner", "--no-acl", "--file=-", file]
-    writing = [binary("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", bare]
+    reading: list[str | Path] = [binary("pg_restore"), "--no-owner", "--no-acl", "--file=-", file]
+    writing: list[str | Path] = [binary("psql"), "--no-psqlrc", "--quiet", "--single-transaction"]
+    writing += ["--set=ON_ERROR_STOP=1", bare]
     with (
         tempfile.TemporaryFile("w+") as complaints,
         subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=complaints, env=_environment()) as reader,  # noqa: S603
