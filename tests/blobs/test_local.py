@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -35,7 +36,7 @@ def small_disk() -> Iterator[Path]:
     """Give a disk of eight megabytes."""
     folder = Path(tempfile.mkdtemp(prefix="imprint-disk-"))
     mount = subprocess.run(
-        ["/bin/mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=1000", "tmpfs", str(folder)],
+        [shutil.which("mount") or "false", "-t", "tmpfs", "-o", "size=8m,nr_inodes=1000", "tmpfs", str(folder)],
         check=False,
         capture_output=True,
         text=True,
@@ -44,7 +45,7 @@ def small_disk() -> Iterator[Path]:
         folder.rmdir()
         pytest.skip(f"this user may not mount a small disk: {mount.stderr.strip()}")
     yield folder
-    subprocess.run(["/bin/umount", str(folder)], check=True)
+    subprocess.run([shutil.which("umount") or "false", str(folder)], check=True)
     folder.rmdir()
 
 

@@ -28,8 +28,7 @@ STORED: dict[int, tuple[str, ...]] = {
 
 def plain(width: int, height: int, colour: Colour = RED) -> Any:
     """Make a picture of one colour; a fourth number is its opacity."""
-    bare = pyvips.Image.black(width, height).new_from_image(list(colour)) if len(colour) > 1 else None
-    image = bare if bare is not None else pyvips.Image.black(width, height) + colour[0]
+    image = pyvips.Image.black(width, height).new_from_image(list(colour))
     return image.cast("uchar").copy(interpretation="srgb" if len(colour) > 2 else "b-w")
 
 
@@ -62,6 +61,18 @@ def turned(image: Any, orientation: int) -> Any:
     image = image.copy()
     image.set_type(pyvips.GValue.gint_type, "orientation", orientation)
     return image
+
+
+def profiled(image: Any, profile: bytes) -> Any:
+    """Put a colour profile, or what calls itself one, into a picture."""
+    image = image.copy()
+    image.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
+    return image
+
+
+def beside(left: Any, right: Any) -> Any:
+    """Put two pictures side by side."""
+    return left.join(right, "horizontal")
 
 
 def located(image: Any) -> Any:
@@ -104,13 +115,21 @@ def near(found: list[int], wanted: Colour, by: int = 24) -> bool:
 def png_bomb(width: int, height: int, *, interlaced: bool = False, depth: int = 1) -> bytes:
     """Make a small PNG of one colour and any size, without ever holding its pixels."""
     packer = zlib.compressobj(1)
-    data = b"".join(part for zeros in _zeros(_raw_size(width, height, depth, interlaced)) for part in [packer.compress(zeros)])
-    data += packer.flush()
+    packed = [packer.compress(zeros) for zeros in _zeros(_raw_size(width, height, depth, interlaced=interlaced))]
+    return _png(width, height, depth, b"".join([*packed, packer.flush()]), interlaced=interlaced)
+
+
+def png_claiming(width: int, height: int) -> bytes:
+    """Make a PNG that claims a size and has next to nothing in it."""
+    return _png(width, height, 8, zlib.compress(bytes(100)), interlaced=False)
+
+
+def _png(width: int, height: int, depth: int, data: bytes, *, interlaced: bool) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, depth, 0, 0, 0, int(interlaced))
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 
-def _raw_size(width: int, height: int, depth: int, interlaced: bool) -> int:  # noqa: FBT001
+def _raw_size(width: int, height: int, depth: int, *, interlaced: bool) -> int:
     passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
     size = 0
     for left, top, across, down in passes if interlaced else [(0, 0, 1, 1)]:
@@ -132,7 +151,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 def gif_bomb(width: int, height: int, frames: int) -> bytes:
     """Make a small GIF that claims a canvas and many frames of one pixel."""
-    frame = b"\x21\xf9\x04\x00\x05\x00\x00\x00" + b"\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00"
+    control = b"\x21\xf9\x04\x00\x05\x00\x00\x00"
+    frame = control + b"\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00"
     screen = struct.pack("<HHBBB", width, height, 0x80, 0, 0)
     return b"GIF89a" + screen + b"\x00\x00\x00\xff\x00\x00" + frame * frames + b";"
 

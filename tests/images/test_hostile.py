@@ -3,7 +3,9 @@
 import asyncio
 import os
 import resource
+import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,15 +15,26 @@ import psutil
 import pytest
 
 from imprint.images.bounds import Bounds
+from imprint.images.facts import Facts
 from imprint.images.fit import Limits
 from imprint.images.made import Outputs
-from imprint.images.facts import Facts
 from imprint.images.maker import Maker, open_maker
 from imprint.images.process import ChildProcess
 from imprint.images.recipes import FULL, PREVIEW, THUMBNAIL
 from imprint.images.refusal import BadImage, MakerFailed
 from imprint.problem import Unavailable
-from tests.images.pictures import animation, claiming, gif_bomb, noise, plain, png_bomb, saved, turned, written
+from tests.images.pictures import (
+    animation,
+    claiming,
+    gif_bomb,
+    noise,
+    plain,
+    png_bomb,
+    png_claiming,
+    saved,
+    turned,
+    written,
+)
 from tests.waiting import until
 
 ALL = (THUMBNAIL, PREVIEW, FULL)
@@ -33,20 +46,31 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "page.png": ("image.not_an_image", lambda: b"<!DOCTYPE html><html><img src=x onerror=alert(1)></html>"),
     "text.jpg": ("image.not_an_image", lambda: b"this is not an image, it only says so" * 100),
     "program.gif": ("image.type_not_allowed", lambda: b"\x7fELF" + bytes(1000)),
-    "drawing.svg": ("image.type_not_allowed", lambda: b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'),
-    "drawing.png": ("image.type_not_allowed", lambda: b'<?xml version="1.0"?><svg width="9"><image href="/etc/passwd"/></svg>'),
+    "drawing.svg": (
+        "image.type_not_allowed",
+        lambda: b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
+    ),
+    "drawing.png": (
+        "image.type_not_allowed",
+        lambda: b'<?xml version="1.0"?><svg width="9"><image href="/etc/passwd"/></svg>',
+    ),
     "paper.jpg": ("image.type_not_allowed", lambda: b"%PDF-1.7\n" + WHOLE_JPEG),
     "phone.heic": ("image.type_not_allowed", lambda: b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic" + bytes(99)),
     "script.gif": ("image.damaged", lambda: b"GIF89a/*" + bytes(8) + b"*/=1;alert(1)//;"),
     "bomb.png": ("image.too_many_pixels", lambda: png_bomb(50_000, 50_000)),
-    "claims.jpg": ("image.too_many_pixels", lambda: claiming(plain(8, 8).jpegsave_buffer(), 65_535, 65_535)),
-    "claims.png": ("image.too_many_pixels", lambda: png_bomb(65_535, 65_535)[:200]),
+    "claims.jpg": ("image.too_many_pixels", lambda: claiming(plain(8, 8).jpegsave_buffer(), 65_500, 65_500)),
+    "beyond.jpg": ("image.damaged", lambda: claiming(plain(8, 8).jpegsave_buffer(), 65_535, 65_535)),
+    "claims.png": ("image.too_many_pixels", lambda: png_claiming(65_535, 65_535)),
+    "hollow.png": ("image.damaged", lambda: png_claiming(9000, 9000)),
     "frames.gif": ("image.too_many_frames", lambda: gif_bomb(10, 10, 5000)),
     "half.jpg": ("image.truncated", lambda: WHOLE_JPEG[: len(WHOLE_JPEG) // 2]),
     "half.png": ("image.truncated", lambda: WHOLE_PNG[: len(WHOLE_PNG) // 2]),
     "half.webp": ("image.truncated", lambda: (data := noise(400, 300).webpsave_buffer())[: len(data) // 2]),
     "head.gif": ("image.truncated", lambda: animation(9, 200, 100).gifsave_buffer()[:30]),
-    "half.avif": ("image.truncated", lambda: (data := noise(99, 99).heifsave_buffer(compression="av1"))[: len(data) // 2]),
+    "half.avif": (
+        "image.truncated",
+        lambda: (data := noise(99, 99).heifsave_buffer(compression="av1"))[: len(data) // 2],
+    ),
     "head.jpg": ("image.truncated", lambda: WHOLE_JPEG[:20]),
     "head.png": ("image.truncated", lambda: WHOLE_PNG[:20]),
     "rotten.png": ("image.damaged", lambda: WHOLE_PNG[:3000] + bytes(5000) + WHOLE_PNG[8000:]),
@@ -55,9 +79,9 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 @asynccontextmanager
-async def bounded(**bounds: float) -> AsyncIterator[Maker]:
+async def bounded(bounds: Bounds) -> AsyncIterator[Maker]:
     """Give a maker with one child and tighter bounds."""
-    async with open_maker(replace(Bounds(), **bounds), children=1) as maker:
+    async with open_maker(bounds, children=1) as maker:
         yield maker
 
 
@@ -92,7 +116,7 @@ async def test_header_alone_is_enough_for_facts(maker: Maker, tmp_path: Path) ->
     """Half a photograph still has a width, a height and an orientation; what is no image has none."""
     whole = turned(noise(400, 300), 6).jpegsave_buffer()
     facts = await maker.look(written(tmp_path, "half.jpg", whole[: len(whole) // 2]))
-    assert facts == Facts("image/jpeg", 300, 400, 1, has_alpha=False, orientation=6, size=len(whole) // 2)
+    assert facts == Facts("image/jpeg", 400, 300, 1, has_alpha=False, orientation=6, size=len(whole) // 2)
     with pytest.raises(BadImage):
         await maker.look(written(tmp_path, "page.png", b"<html>"))
 
@@ -111,7 +135,7 @@ async def test_refused_before_decoding_keeps_the_child(maker: Maker, tmp_path: P
 async def test_bomb_that_the_header_allows_runs_out_of_time(tmp_path: Path) -> None:
     """Where the pixels are allowed, the processor's time ends it."""
     source = written(tmp_path, "bomb.png", png_bomb(50_000, 50_000))
-    async with bounded(pixels=10**10, cpu_seconds=1) as maker:
+    async with bounded(Bounds(pixels=10**10, cpu_seconds=1)) as maker:
         assert await code_of(maker, source) == "image.too_slow"
         await still_works(maker, tmp_path)
 
@@ -120,7 +144,7 @@ async def test_memory_is_limited(tmp_path: Path) -> None:
     """An interlaced bomb must be held whole: memory is refused, and the child never had more than allowed."""
     source = written(tmp_path, "bomb.png", png_bomb(30_000, 30_000, interlaced=True, depth=8))
     most = 256 << 20
-    async with bounded(pixels=10**10, memory_bytes=most) as maker:
+    async with bounded(Bounds(pixels=10**10, memory_bytes=most)) as maker:
         await still_works(maker, tmp_path)
         child = psutil.Process(maker._idle[0].pid)
         work = asyncio.create_task(code_of(maker, source))
@@ -170,11 +194,22 @@ async def test_child_dies_at_work(maker: Maker, tmp_path: Path, how: signal.Sign
 
 async def test_child_that_stands_still(tmp_path: Path) -> None:
     """A child that uses no time at all is ended by the clock on the wall."""
-    async with bounded(wall_seconds=1) as maker:
+    async with bounded(Bounds(wall_seconds=3)) as maker:
         await still_works(maker, tmp_path)
         os.kill(maker._idle[0].pid, signal.SIGSTOP)
         assert await code_of(maker, saved(tmp_path, "a.png", plain(9, 9))) == "image.too_slow"
         await still_works(maker, tmp_path)
+
+
+async def test_child_may_wait_as_long_as_it_likes(tmp_path: Path) -> None:
+    """The clock of an image does not run between images."""
+    async with bounded(Bounds(wall_seconds=2)) as maker:
+        await still_works(maker, tmp_path)
+        (child,) = maker._idle
+        await asyncio.sleep(3.5)
+        assert child.alive
+        await still_works(maker, tmp_path)
+        assert maker._idle == [child]
 
 
 async def test_child_that_dies_while_idle(maker: Maker, tmp_path: Path) -> None:
@@ -205,7 +240,7 @@ async def test_cancelled_work_ends_its_child(maker: Maker, tmp_path: Path) -> No
 
 async def test_child_is_replaced_after_its_share(tmp_path: Path) -> None:
     """After its number of images a child makes room for a new one."""
-    async with bounded(images_per_child=2) as maker:
+    async with bounded(Bounds(images_per_child=2)) as maker:
         source = saved(tmp_path, "a.png", plain(9, 9))
         pids = []
         for _ in range(5):
@@ -246,7 +281,7 @@ def _children() -> list[int]:
     return found
 
 
-async def test_child_dies_with_its_parent(tmp_path: Path) -> None:
+async def test_child_dies_with_its_parent() -> None:
     """A child whose socket is closed goes by itself."""
     child = await ChildProcess.start(Bounds())
     child._link.close()
@@ -254,12 +289,18 @@ async def test_child_dies_with_its_parent(tmp_path: Path) -> None:
     await child._listening
 
 
-async def test_child_that_cannot_start_is_no_fault_of_the_image(tmp_path: Path) -> None:
+async def test_child_that_cannot_start_is_no_fault_of_the_image(
+    maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A child that dies at its start says that the maker is not available."""
-    async with bounded(memory_bytes=-5) as maker:
+    source = saved(tmp_path, "a.png", plain(9, 9))
+    for program in (shutil.which("false"), "/no/such/program"):
+        monkeypatch.setattr(sys, "executable", program)
         with pytest.raises(Unavailable) as refused:
-            await maker.look(saved(tmp_path, "a.png", plain(9, 9)))
-    assert refused.value.code == "image.no_child"
+            await maker.look(source)
+        assert refused.value.code == "image.no_child"
+    monkeypatch.undo()
+    await still_works(maker, tmp_path)
 
 
 def test_what_a_child_writes_is_checked(tmp_path: Path) -> None:
@@ -270,10 +311,16 @@ def test_what_a_child_writes_is_checked(tmp_path: Path) -> None:
         (made,) = outputs.keep([(("full", 1), said)])
     assert made.facts.size == len(data)
     assert made.path.exists()
-    with pytest.raises(ValueError, match="type"), Outputs(tmp_path, 1) as outputs:
+    outputs = Outputs(tmp_path, 1)
+    with pytest.raises(ValueError, match="type"):
+        _write_a_page(outputs, said)
+    assert list(tmp_path.iterdir()) == [made.path]
+
+
+def _write_a_page(outputs: Outputs, said: Facts) -> None:
+    with outputs:
         os.write(outputs.descriptors[0], b"<script>")
         outputs.keep([(("full", 1), said)])
-    assert list(tmp_path.iterdir()) == [made.path]
 
 
 @pytest.mark.parametrize("said", [None, {}, {"type": 7}, {"width": 0}, {"height": "9"}, {"frames": -1}])

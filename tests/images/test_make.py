@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from imprint.images.maker import Maker
 from imprint.images.made import Made
+from imprint.images.maker import Maker
 from imprint.images.recipes import FULL, PREVIEW, RECIPES, THUMBNAIL
 from imprint.images.spool import spooled
 from tests.images.pictures import (
@@ -16,6 +16,7 @@ from tests.images.pictures import (
     GREEN,
     RED,
     animation,
+    beside,
     colour_at,
     corners,
     gif_bomb,
@@ -24,6 +25,7 @@ from tests.images.pictures import (
     noise,
     opened,
     plain,
+    profiled,
     saved,
     turned,
     written,
@@ -90,18 +92,8 @@ async def test_profile_is_applied(maker: Maker, tmp_path: Path) -> None:
 
 async def test_profile_that_is_broken_is_not_the_end(maker: Maker, tmp_path: Path) -> None:
     """A profile that cannot be read is taken for sRGB."""
-    broken = tmp_path / "broken.icc"
-    broken.write_bytes(b"no profile at all" * 20)
-    image = plain(64, 64).copy()
-    image.set_type(type_of_blob(), "icc-profile-data", broken.read_bytes())
+    image = profiled(plain(64, 64), b"no profile at all" * 20)
     assert near(await colour_of(maker, saved(tmp_path, "a.jpg", image)), RED)
-
-
-def type_of_blob() -> Any:
-    """Give the type of binary metadata."""
-    import pyvips  # noqa: PLC0415
-
-    return pyvips.GValue.blob_type
 
 
 @pytest.mark.parametrize("keep", ["all", "none"])
@@ -138,9 +130,7 @@ async def test_transparency_is_kept(maker: Maker, tmp_path: Path, colour: tuple[
 
 async def test_transparent_edges_have_no_fringe(maker: Maker, tmp_path: Path) -> None:
     """Colour that nobody sees does not bleed into what is seen when the picture shrinks."""
-    import pyvips  # noqa: PLC0415
-
-    image = pyvips.Image.arrayjoin([plain(601, 1200, (255, 255, 255, 255)), plain(601, 1200, (0, 255, 0, 0))], across=2)
+    image = beside(plain(601, 1200, (255, 255, 255, 255)), plain(601, 1200, (0, 255, 0, 0)))
     (thumbnail,) = await maker.make(saved(tmp_path, "a.png", image), [THUMBNAIL], tmp_path)
     seen = [colour_at(opened(thumbnail.path), x / 300, 0.5) for x in range(140, 160)]
     assert all(red > 235 and blue > 235 for red, _, blue, alpha in seen if alpha > 128)
@@ -224,4 +214,3 @@ async def test_bytes_are_spooled_and_hashed(maker: Maker, tmp_path: Path) -> Non
         assert (spool.size, spool.sha256) == (len(data), hashlib.sha256(data).hexdigest())
         assert (await maker.look(spool.path)).width == 200
     assert list(tmp_path.iterdir()) == []
-

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from imprint.images.bounds import Bounds
-from imprint.images.confine import allow_time, confine, leave_network
+from imprint.images.confine import allow_time, confine, end_time, leave_network
 from imprint.images.facts import Facts
 from imprint.images.fit import Found, Limits, Way, fits, search, ways
 from imprint.images.recipes import FULL, Recipe
@@ -47,6 +47,7 @@ def main() -> None:
         except MemoryError:
             answer = {"refused": "image.too_much_memory"}
         finally:
+            end_time()
             for file in files:
                 os.close(file)
         _send(link, {**answer, "peak_bytes": peak.bytes()})

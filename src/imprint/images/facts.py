@@ -1,7 +1,7 @@
 """Facts: what is known of an image without looking at its pixels."""
 
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Facts:
     def heard(cls, said: Any) -> Self:
         """Take facts from a child's answer; raise ValueError or TypeError when they cannot be ones."""
         facts = cls(**said)
-        for each in fields(cls):
-            if not isinstance(getattr(facts, each.name), each.type):
-                raise TypeError(f"{each.name} is not of its type")
+        for name, kind in get_type_hints(cls).items():
+            if not isinstance(getattr(facts, name), kind):
+                raise TypeError(f"{name} is not of its type")
         if min(facts.width, facts.height, facts.frames) < 1:
             raise ValueError("an image has pixels")
         return facts

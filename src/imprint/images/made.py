@@ -50,7 +50,7 @@ class Outputs:
         """Close them all, and remove them unless somebody has them now."""
         for path, descriptor in self._files.items():
             os.close(descriptor)
-            if error is not None or os.stat(path).st_size == 0:
+            if error is not None or path.stat().st_size == 0:
                 path.unlink(missing_ok=True)
 
     def keep(self, made: Sequence[tuple[tuple[str, int], Facts]]) -> list[Made]:

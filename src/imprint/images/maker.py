@@ -34,6 +34,7 @@ class Maker:
     peak_bytes: int = 0
     # How many children were ended over an image.
     failures: int = 0
+    _closed: bool = False
     _idle: list[ChildProcess] = field(default_factory=list)
     _room: asyncio.Semaphore = field(init=False)
 
@@ -76,6 +77,7 @@ class Maker:
 
     async def close(self) -> None:
         """End the children that have nothing to do; whoever still asks ends its own."""
+        self._closed = True
         while self._idle:
             await self._idle.pop().end()
 
@@ -115,7 +117,7 @@ class Maker:
         else:
             return understood
         finally:
-            if well and child.asked < self.bounds.images_per_child:
+            if well and not self._closed and child.asked < self.bounds.images_per_child:
                 self._idle.append(child)
             else:
                 self.failures += not well

@@ -61,7 +61,14 @@ class ChildProcess:
         try:
             with its:
                 process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-m", "imprint.images.child", str(its.fileno()), json.dumps(asdict(bounds))),
+                    *(
+                        sys.executable,
+                        "-I",
+                        "-m",
+                        "imprint.images.child",
+                        str(its.fileno()),
+                        json.dumps(asdict(bounds)),
+                    ),
                     pass_fds=[its.fileno()],
                     # Nothing of our environment, which holds secrets; one arena keeps the heap small with many threads.
                     env={"VIPS_CONCURRENCY": str(bounds.threads), "MALLOC_ARENA_MAX": "1", "LC_ALL": "C.UTF-8"},
@@ -155,9 +162,11 @@ class ChildProcess:
         """Kill it when it has more memory than it may."""
         with suppress(psutil.Error):
             process = psutil.Process(self.pid)
-            while process.memory_info().rss <= self.bounds.memory_bytes:
+            while True:
                 await asyncio.sleep(WATCH_SECONDS)
-            self._process.kill()
+                if process.memory_info().rss > self.bounds.memory_bytes:
+                    self._process.kill()
+                    return
 
 
 async def _listen(process: asyncio.subprocess.Process, words: bytearray) -> None:

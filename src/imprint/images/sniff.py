@@ -37,8 +37,10 @@ _MAGIC = (
     (b"MZ", "application/x-msdownload"),
 )
 _BRANDS = {b"avif": AVIF, b"avis": AVIF, b"heic": "image/heic", b"heix": "image/heic", b"hevc": "image/heic"}
-_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(\?xml|!doctype\s+(?:html|svg)|svg|[a-z]+)", re.I | re.S)
-_SVG = re.compile(rb"<(?:\w+:)?svg[\s>]", re.I)
+_MARKUP = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(\?xml|!doctype\s+(?:html|svg)|svg|[a-z]+)", re.IGNORECASE | re.DOTALL
+)
+_SVG = re.compile(rb"<(?:\w+:)?svg[\s>]", re.IGNORECASE)
 
 
 def sniff(head: bytes) -> str | None:

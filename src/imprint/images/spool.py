@@ -29,7 +29,9 @@ async def spooled(chunks: AsyncIterable[bytes], folder: Path) -> AsyncIterator[S
         digest, size = hashlib.sha256(), 0
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             async for chunk in chunks:
-                await asyncio.to_thread(_take, file, digest, chunk)  # neither the disk nor the hash may hold up the loop
+                await asyncio.to_thread(
+                    _take, file, digest, chunk
+                )  # neither the disk nor the hash may hold up the loop
                 size += len(chunk)
         yield Spooled(path, size, digest.hexdigest())
     finally:

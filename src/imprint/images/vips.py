@@ -20,7 +20,13 @@ _LOADERS: Mapping[str, str] = {
     TIFF: "VipsForeignLoadTiff",
     AVIF: "VipsForeignLoadHeif",
 }
-_SAVERS = ("VipsForeignSaveWebp", "VipsForeignSaveJpeg", "VipsForeignSavePng", "VipsForeignSaveSpng", "VipsForeignSaveCgif")
+_SAVERS = (
+    "VipsForeignSaveWebp",
+    "VipsForeignSaveJpeg",
+    "VipsForeignSavePng",
+    "VipsForeignSaveSpng",
+    "VipsForeignSaveCgif",
+)
 # What vips calls the loader that read an image, without its ending for a file, a buffer or a source.
 _LOADED_BY = {JPEG: "jpegload", PNG: "pngload", WEBP: "webpload", GIF: "gifload", TIFF: "tiffload", AVIF: "heifload"}
 # Pages of a TIFF and the further images of an AVIF are not frames of an animation.
@@ -32,11 +38,11 @@ _OUT_OF_MEMORY = ("out of memory", "malloc", "alloc")
 
 def allow_only_known_types() -> None:
     """Block every loader and saver but ours: SVG, PDF, ImageMagick and their like are never run."""
-    pyvips.block_untrusted_set(True)
-    pyvips.operation_block_set("VipsForeignLoad", True)
-    pyvips.operation_block_set("VipsForeignSave", True)
+    pyvips.block_untrusted_set(state=True)
+    pyvips.operation_block_set("VipsForeignLoad", state=True)
+    pyvips.operation_block_set("VipsForeignSave", state=True)
     for name in (*_LOADERS.values(), *_SAVERS):
-        pyvips.operation_block_set(name, False)
+        pyvips.operation_block_set(name, state=False)
     # Nothing of one image is left when the next one comes.
     pyvips.cache_set_max(0)
 
@@ -111,9 +117,9 @@ class Original:
         if self._size == 0:
             raise Refusal("image.empty")
         kind = sniff(self._read(0, HEAD_BYTES))
-        if kind in (None, HTML, XML):
+        if kind is None or kind in (HTML, XML):
             raise Refusal("image.not_an_image")
-        if kind is None or kind not in ALLOWED:
+        if kind not in ALLOWED:
             raise Refusal("image.type_not_allowed")
         self._kind = kind
         with self._decoding():
