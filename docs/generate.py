@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from imprint.cli.program import program
-from imprint.engine.clock import timers
+from imprint.engine.clock import Timer, timers
 from imprint.lifecycles.lifecycle import Lifecycle
 from imprint.lifecycles.registry import LIFECYCLES
 from imprint.main import entrypoints, serve
@@ -72,6 +72,10 @@ def queries() -> Mapping[str, list[Text]]:
         for file in files
         if file.name.endswith(".sql")
     }
+
+
+def _statement(timer: Timer) -> str:
+    return f"lease_expire_{timer.name.removesuffix('_lost')}" if timer.entrypoint is None else f"clock_{timer.name}"
 
 
 def main(arguments: Sequence[str], folder: Path = FOLDER) -> int:
@@ -177,7 +181,7 @@ def _queries() -> str:
 def _timers() -> str:
     rows = []
     for timer in timers(crashes_before_quarantine=1):
-        sentence = texts()["lease_expire" if timer.entrypoint is None else f"clock_{timer.name}"].sentence
+        sentence = texts()[_statement(timer)].sentence
         rows.append((f"`{timer.name}`", f"`{timer.entrypoint}`" if timer.entrypoint else "", sentence))
     return _page(
         "Timers",

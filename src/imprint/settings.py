@@ -59,6 +59,51 @@ class Settings(BaseSettings):
     concurrency: Annotated[int, Field(ge=2, le=1000, description="How many jobs one worker runs at the same time.")] = (
         20
     )
+    blob_store: Annotated[
+        Literal["local", "s3"], Field(description="Where files are kept: on this machine's disk or in an S3 bucket.")
+    ] = "local"
+    blob_folder: Annotated[
+        Path | None,
+        Field(
+            description="The folder for files when they are kept on this machine's disk.",
+            json_schema_extra={"shown": "blobs in the home"},
+        ),
+    ] = None
+    s3_bucket: Annotated[str | None, Field(description="The bucket that holds the files.")] = None
+    s3_endpoint: Annotated[
+        str | None,
+        Field(
+            description="The address of an S3-compatible server, such as R2 or MinIO.",
+            json_schema_extra={"shown": "Amazon's"},
+        ),
+    ] = None
+    s3_region: Annotated[str, Field(description="The bucket's region; R2 wants auto.")] = "us-east-1"
+    s3_prefix: Annotated[
+        str,
+        Field(description="The part of the bucket that belongs to Imprint.", json_schema_extra={"shown": "all of it"}),
+    ] = ""
+    s3_access_key_id: Annotated[
+        str | None,
+        Field(description="The name of the bucket's key; without it the machine's own credentials are used."),
+    ] = None
+    s3_secret_access_key: Annotated[SecretStr | None, Field(description="The secret of the bucket's key.")] = None
+    s3_path_style: Annotated[
+        bool, Field(description="Whether the bucket is named in the path and not in the host.")
+    ] = True
+    s3_allow_http: Annotated[bool, Field(description="Whether the bucket may be spoken to without TLS.")] = False
+    upload_keys: Annotated[
+        SecretStr | None,
+        Field(
+            description="The keys that sign upload addresses, newest first; needed when machines share a database.",
+            json_schema_extra={"shown": "kept in the home"},
+        ),
+    ] = None
+    upload_url_minutes: Annotated[
+        int, Field(ge=1, le=10080, description="How many minutes an upload address can be used.")
+    ] = 60
+    upload_leftover_hours: Annotated[
+        int, Field(ge=1, description="After how many hours what an unfinished upload has left behind is removed.")
+    ] = 24
     log_format: Annotated[
         Literal["auto", "human", "json"],
         Field(description="How log lines look; auto is human on a terminal and JSON otherwise."),

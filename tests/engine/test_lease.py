@@ -73,6 +73,14 @@ class Renew:
 
 
 @dataclass(frozen=True)
+class Late:
+    """A holder wants to keep a lease just before, at or after its end."""
+
+    lease: int
+    moments: int
+
+
+@dataclass(frozen=True)
 class Release:
     """A holder, alive or thought dead, gives a row back."""
 
@@ -107,13 +115,14 @@ class Pass:
     time: timedelta
 
 
-Step = Claim | Renew | Release | Change | Expire | Again | Pass
+Step = Claim | Renew | Late | Release | Change | Expire | Again | Pass
 STEPS = st.lists(
     st.lists(
         st.one_of(
             st.builds(Claim, WHICH, DURATIONS),
             st.builds(Claim, WHICH, DURATIONS),
             st.builds(Renew, WHICH, DURATIONS),
+            st.builds(Late, WHICH, st.integers(-1, 1)),
             st.builds(Release, WHICH),
             st.builds(Change, WHICH),
             st.builds(Expire, st.sampled_from([1, 500])),
@@ -217,8 +226,8 @@ async def _step(connection: Connection, world: World, step: Step) -> None:
             await _expire(connection, world, batch)
         case Again(which):
             await _again(connection, world, list(world.rows)[which % len(world.rows)])
-        case Renew() | Release() | Change() if world.leases:
-            await _hold(connection, world, step, world.leases[step.lease % len(world.leases)])
+        case Renew() | Late() | Release() | Change() if world.leases:
+            await _hold(connection, world, step, world.leases[-1 - step.lease % len(world.leases)])
         case _:
             pass
 
@@ -238,8 +247,12 @@ async def _claim(connection: Connection, world: World, key: UUID, duration: time
     world.believed[key, lease.fence] = lease.until
 
 
-async def _hold(connection: Connection, world: World, step: Renew | Release | Change, lease: Lease) -> None:
+async def _hold(connection: Connection, world: World, step: Renew | Late | Release | Change, lease: Lease) -> None:
     row = world.rows[lease.id]
+    if isinstance(step, Late):
+        world.now = max(world.now, (row.until or world.now) + step.moments * MOMENT)
+        await move_time(connection, world.now)
+        step = Renew(step.lease, timedelta(seconds=2))
     mine = row.fence == lease.fence and row.until is not None
     match step:
         case Renew(_, duration):

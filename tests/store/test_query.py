@@ -53,7 +53,7 @@ class Word:
 
 def test_what_is_written_is_declared_and_what_is_declared_is_written() -> None:
     """A query nobody declares is dead; one that is declared must exist."""
-    assert {name.partition("[")[0] for name in queries()} == set(texts())
+    assert set(queries()) == set(texts())
 
 
 @pytest.mark.parametrize("name", texts())
@@ -140,11 +140,14 @@ async def crowded(connection: Connection) -> Connection:
 
 
 CLOCK = {"clock_plan", "clock_publication_due", "clock_source_due"}
+LEASES = {
+    f"lease_{step}_{table}" for table in ("publication", "source") for step in ("claim", "renew", "release", "expire")
+}
 
 
 def hot() -> dict[str, Query[Any]]:
     """Pick the queries that run all the time."""
-    return {name: each for name, each in queries().items() if name.startswith("lease_") or name in CLOCK}
+    return {name: each for name, each in queries().items() if name in LEASES | CLOCK}
 
 
 def test_the_hot_queries_are_there() -> None:
@@ -179,8 +182,8 @@ async def test_what_is_due_is_found_by_its_time(crowded: Connection) -> None:
     for name, index in (
         ("clock_publication_due", "publication_due"),
         ("clock_source_due", "source_due"),
-        ("lease_expire[publication]", "publication_leased"),
-        ("lease_expire[source]", "source_leased"),
+        ("lease_expire_publication", "publication_leased"),
+        ("lease_expire_source", "source_leased"),
     ):
         found = nodes(await plan(crowded, queries()[name]))
         condition = next(node.get("Index Cond", "") for node in found if node.get("Index Name") == index)
@@ -211,34 +214,23 @@ async def test_the_one_time_can_be_moved_for_a_session_and_for_a_database(
 @pytest.fixture
 def empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declare into a list of its own, from texts of its own."""
-    found = {
-        text.name: text
-        for text in read(
-            "t.sql", "-- name: word\n-- Says it.\nSELECT 'a' AS word\n\n-- name: of\n-- T.\nTABLE {table}\n"
-        )
-    }
+    found = {text.name: text for text in read("t.sql", "-- name: word\n-- Says it.\nSELECT 'a' AS word\n")}
     monkeypatch.setattr(module, "_declared", {})
     monkeypatch.setattr(module, "texts", lambda: found)
 
 
 @pytest.mark.usefixtures("empty")
-def test_a_query_is_declared_with_all_its_parts_and_no_others() -> None:
-    """A place that is left open or a part that is misspelt is seen when the program starts."""
+def test_a_query_is_declared_by_the_name_it_has_in_its_file() -> None:
+    """A name that stands in no file is seen when the program starts."""
     assert query("word", Word).sql == "SELECT 'a' AS word"
-    assert query("of", Word, table="post").sql == "TABLE post"
-    assert set(declared()) == {"word", "of[post]"}
-    for parts in ({}, {"tabel": "post"}, {"table": "post", "more": ""}):
-        with pytest.raises(ValueError, match=r"of: .* for \['table'\]"):
-            query("of", Word, **parts)
-    with pytest.raises(ValueError, match="word: "):
-        query("word", Word, table="post")
+    assert set(declared()) == {"word"}
     with pytest.raises(KeyError):
         query("missing", Word)
 
 
 @pytest.mark.usefixtures("empty")
 def test_one_name_has_one_meaning() -> None:
-    """The same again is the same; another row or other parts under the same name are refused."""
+    """The same again is the same; another row under the same name is refused."""
 
     @dataclass(frozen=True)
     class Other:

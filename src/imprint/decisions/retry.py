@@ -1,6 +1,7 @@
 """How long to wait before something is tried again."""
 
 from datetime import timedelta
+from math import ceil, log2
 
 FIRST = timedelta(seconds=2)
 LONGEST = timedelta(seconds=64)
@@ -11,5 +12,5 @@ def pause(failures: int, roll: float, *, first: timedelta = FIRST, longest: time
 
     Full jitter spreads those who failed together, so that they do not come back together.
     """
-    ceiling = min(first * int(2 ** min(max(failures - 1, 0), 32)), longest)
-    return ceiling * roll
+    doublings = min(max(failures - 1, 0), max(ceil(log2(longest / first)), 0))  # no more, or it would overflow
+    return min(first * (1 << doublings), longest) * roll

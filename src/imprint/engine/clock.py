@@ -19,7 +19,7 @@ import structlog
 from imprint.decisions.retry import pause
 from imprint.engine.lease import PUBLICATIONS, SOURCES, Expired
 from imprint.engine.queue import Job, enqueue
-from imprint.store.db import ACT, GONE
+from imprint.store.db import ACT, GONE, TROUBLE
 from imprint.store.query import Connection, Link, Query, query
 
 log = structlog.get_logger()
@@ -109,10 +109,10 @@ class Clock:
                         await self._watch(connection, stop)
                     finally:
                         await _close(connection)
-                except GONE as error:
+                except TROUBLE as error:
                     failures += 1
                     wait = pause(failures, random.uniform(0.5, 1), longest=timedelta(seconds=5))  # noqa: S311
-                    log.warning("the database is away; the clock waits", error=str(error))
+                    log.warning("the database does not serve; the clock tries again", error=str(error))
                     await self._sleep(wait.total_seconds())
         finally:
             stopping.cancel()

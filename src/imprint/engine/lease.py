@@ -124,43 +124,15 @@ class Leased:
         return LeaseLost("lease.lost", f"The lease on {self.table} {lease.id} was lost.")
 
 
-def _leased(
-    table: str, *, claim: str, claimable: str, release: str, releasable: str, leased: str, expire: str
-) -> Leased:
+def _leased(table: str) -> Leased:
     return Leased(
         table,
-        query("lease_claim", Lease, table=table, claim=claim, claimable=claimable),
-        query("lease_renew", Lease, table=table),
-        query("lease_release", Released, table=table, release=release, releasable=releasable),
-        query("lease_expire", Expired, table=table, leased=leased, expire=expire),
+        query(f"lease_claim_{table}", Lease),
+        query(f"lease_renew_{table}", Lease),
+        query(f"lease_release_{table}", Released),
+        query(f"lease_expire_{table}", Expired),
     )
 
 
-# After the intent nobody can tell whether the request left: only before it is a row simply pending again.
-# The unique index alone holds the rule of one per account. The look before it keeps a claim from waiting in the
-# index, its own row locked, for one who finishes and wants to wake that very row: the two would wait for ever.
-PUBLICATIONS = _leased(
-    "publication",
-    claim=", status = 'running', phase = 'uploading'",
-    claimable="status = 'pending' AND due_at <= imprint_now() AND NOT EXISTS (SELECT FROM publication AS running "
-    "WHERE running.account_id = publication.account_id AND running.status = 'running')",
-    release=", status = 'pending', phase = NULL",
-    releasable="intent_at IS NULL",
-    leased="t.status = 'running'",
-    expire="phase = NULL, status = CASE WHEN t.intent_at IS NOT NULL THEN 'unknown' "
-    "WHEN t.crashes + 1 >= $2 THEN 'failed' ELSE 'pending' END, "
-    "error_code = CASE WHEN t.intent_at IS NULL AND t.crashes + 1 >= $2 THEN 'quarantined' ELSE t.error_code END",
-)
-
-# A source that kills workers is left alone for a day: resting alone does not stop the clock, which probes it when due.
-SOURCES = _leased(
-    "source",
-    claim="",
-    claimable="status <> 'disabled' AND deleted_at IS NULL AND next_check_at <= imprint_now()",
-    release="",
-    releasable="true",
-    leased="t.lease_until IS NOT NULL",
-    expire="status = CASE WHEN t.status = 'active' AND t.crashes + 1 >= $2 THEN 'resting' ELSE t.status END, "
-    "next_check_at = CASE WHEN t.crashes + 1 >= $2 THEN greatest(t.next_check_at, imprint_now() + interval '24 hours') "
-    "ELSE t.next_check_at END",
-)
+PUBLICATIONS = _leased("publication")
+SOURCES = _leased("source")

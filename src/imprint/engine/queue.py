@@ -25,7 +25,7 @@ from pgqueuer.ports.driver import Driver
 from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from imprint.decisions.retry import pause
-from imprint.store.db import GONE, keep_session
+from imprint.store.db import GONE, TROUBLE, keep_session
 from imprint.store.jobs import NAMES, queries_on, queries_over
 from imprint.store.query import Connection, Link, Pool
 
@@ -105,10 +105,10 @@ class Queue:
             try:
                 await self._cycle(stop)
                 failures = 0
-            except GONE as error:
+            except TROUBLE as error:
                 failures += 1
                 wait = pause(failures, random.uniform(0.5, 1), longest=RECONNECT_LONGEST)  # noqa: S311 - no secret
-                log.warning("the database is away; jobs wait", error=str(error), again_in_s=wait.total_seconds())
+                log.warning("the database does not serve; jobs wait", error=str(error), again_in_s=wait.total_seconds())
                 await _sleep(wait, stop)
 
     async def _cycle(self, stop: asyncio.Event) -> None:

@@ -15,7 +15,7 @@ from imprint import __version__
 from imprint.engine.clock import Clock, Timer
 from imprint.engine.queue import Entrypoint, Queue
 from imprint.store import incarnation
-from imprint.store.db import GONE, Database
+from imprint.store.db import TROUBLE, Database
 from imprint.store.query import Nothing, query
 
 log = structlog.get_logger()
@@ -80,7 +80,7 @@ class Worker:
                     if await SEEN.first(connection, me) is None:
                         await BEGIN.run(connection, me, name, __version__, self.concurrency)
                     await incarnation.advance(connection, self.home)
-            except GONE as error:
+            except TROUBLE as error:
                 log.debug("could not say that this worker is alive", error=str(error))
             await asyncio.sleep(BEAT_SECONDS)
 
@@ -88,7 +88,7 @@ class Worker:
         try:
             async with asyncio.timeout(5), self.database.connection() as connection:
                 await END.run(connection, me)
-        except GONE:
+        except TROUBLE:
             log.debug("the database is away; this worker will be forgotten in a day")
 
 

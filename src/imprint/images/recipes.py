@@ -18,7 +18,7 @@ class Recipe:
     version: int
     edge: int
     quality: int
-    # libwebp's method, 0 (fast) to 6 (small).
+    # libwebp's method, 0 (fast) to 6 (small): 2 takes half the time of 4, the usual one, for 2 to 8 % more bytes.
     effort: int
     frames: int = 1
     animated_pixels: int = 0
@@ -35,9 +35,9 @@ class Recipe:
         return 1 < facts.frames <= self.frames and width * height * facts.frames <= self.animated_pixels
 
 
-THUMBNAIL = Recipe("thumbnail", version=1, edge=300, quality=80, effort=4)
+THUMBNAIL = Recipe("thumbnail", version=1, edge=300, quality=80, effort=2)
 # The pixels of all frames are in memory at once, 4 bytes each, and are encoded at some 10 million a second.
-PREVIEW = Recipe("preview", version=1, edge=1024, quality=80, effort=4, frames=500, animated_pixels=50_000_000)
-FULL = Recipe("full", version=1, edge=2048, quality=80, effort=4, frames=500, animated_pixels=50_000_000)
+PREVIEW = Recipe("preview", version=1, edge=1024, quality=80, effort=2, frames=500, animated_pixels=50_000_000)
+FULL = Recipe("full", version=1, edge=2048, quality=80, effort=2, frames=500, animated_pixels=50_000_000)
 
 RECIPES = MappingProxyType({recipe.variant: recipe for recipe in (THUMBNAIL, PREVIEW, FULL)})

@@ -32,6 +32,7 @@ _LOADED_BY = {JPEG: "jpegload", PNG: "pngload", WEBP: "webpload", GIF: "gifload"
 # Pages of a TIFF and the further images of an AVIF are not frames of an animation.
 _ANIMATED = frozenset({GIF, WEBP})
 _SIDEWAYS = 5  # EXIF orientations from here on swap width and height
+_PROFILE = "icc-profile-data"
 _WHITE = [255, 255, 255]
 _OUT_OF_MEMORY = ("out of memory", "malloc", "alloc")
 
@@ -126,6 +127,9 @@ class Original:
             header = pyvips.Image.new_from_source(self._source(), "", access="sequential")
         if not str(header.get("vips-loader")).startswith(_LOADED_BY[kind]):
             raise Refusal("image.not_an_image")
+        # Without a profile a CMYK image is read with vips's own, and everything else is taken for sRGB: to convert that
+        # from sRGB to sRGB would change nothing and take longer than to decode it.
+        self._has_colours_of_its_own = header.interpretation == "cmyk" or _PROFILE in header.get_fields()
         pages = header.get_n_pages() if kind in _ANIMATED else 1
         if header.width * header.height > bounds.pixels:
             raise Refusal("image.too_many_pixels")
@@ -149,8 +153,7 @@ class Original:
                 # Half an image is not an image; what a decoder merely warns about is let through. Said here because
                 # the argument of that name does not reach the loader of a source (libvips 8.18).
                 option_string="[n=-1,fail_on=error]" if animated else "[fail_on=error]",
-                # Without a profile of its own, a CMYK image is read with vips's; everything else is taken for sRGB.
-                output_profile="srgb",
+                **({"output_profile": "srgb"} if self._has_colours_of_its_own else {}),
             )
             if image.interpretation != "srgb":
                 image = image.colourspace("srgb")

@@ -153,8 +153,9 @@ async def tool(name: str, *arguments: str | os.PathLike[str]) -> str:
 
 
 def says_disk_full(written: str) -> bool:
-    """Recognise a full disk in what a program wrote."""
-    return any(os.strerror(code) in written for code in (errno.ENOSPC, errno.EDQUOT))
+    """Recognise a full disk in what a program wrote; a write that was only cut short is hinted at."""
+    said = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Check free disk space")
+    return any(text in written for text in said)
 
 
 def complaint(written: str) -> str:

@@ -27,6 +27,9 @@ GONE = (
     asyncpg.TooManyConnectionsError,
 )
 
+# What a loop that must never end rides out: besides, a server that refuses or regrets, which is seen in the log.
+TROUBLE = (*GONE, asyncpg.PostgresError)
+
 
 @dataclass(frozen=True)
 class ServerFacts:

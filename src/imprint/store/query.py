@@ -6,8 +6,7 @@ In the files a query reads
     -- A worker says that it is alive.
     UPDATE worker …
 
-and in the code `SEEN = query("worker_seen", Seen)`. Where the same statement serves several tables,
-`{table}` and the like stand in the text and are filled in by the code: never from outside input.
+and in the code `SEEN = query("worker_seen", Seen)`.
 """
 
 import re
@@ -29,7 +28,6 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Row = TypeVar("Row")
 
 _HEAD = re.compile(r"^-- name: (\w+)\n((?:-- (?!name:).*\n)+)", re.MULTILINE)
-_PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,12 @@ class Nothing:
 _declared: dict[str, Query[Any]] = {}
 
 
-def query(name: str, row: type[Row], **parts: str) -> Query[Row]:
-    """Declare the query of that name from the .sql files, its `{…}` places filled with trusted parts."""
+def query(name: str, row: type[Row]) -> Query[Row]:
+    """Declare the query of that name from the .sql files, and what its rows become."""
     text = texts()[name]
-    if set(parts) != set(_PLACE.findall(text.sql)):
-        raise ValueError(f"{name}: {sorted(parts)} were given for {sorted(set(_PLACE.findall(text.sql)))}")
-    full_name = name + (f"[{parts['table']}]" if "table" in parts else "")
-    new = Query(full_name, text.sentence, _PLACE.sub(lambda place: parts[place[1]], text.sql), row)
-    if _declared.setdefault(full_name, new) != new:
-        raise ValueError(f"{full_name} is already declared, with other parts or another row")
+    new = Query(name, text.sentence, text.sql, row)
+    if _declared.setdefault(name, new) != new:
+        raise ValueError(f"{name} is already declared with another row")
     return new
 
 

@@ -98,7 +98,7 @@ CREATE TABLE source (
     deleted_at timestamptz,
     wake_at timestamptz GENERATED ALWAYS AS (
         CASE WHEN lease_until IS NOT NULL THEN lease_until
-             WHEN status <> 'disabled' THEN greatest(next_check_at, held_until) END
+             WHEN status <> 'disabled' AND deleted_at IS NULL THEN greatest(next_check_at, held_until) END
     ) STORED
 );
 CREATE INDEX source_due ON source (wake_at) WHERE lease_until IS NULL;

@@ -1,7 +1,6 @@
 -- name: clock_plan
 -- For each timer that is asked for, how long until its earliest row must be looked at.
-SELECT timer, wake_at, wake_at - imprint_now() AS wake_in
-FROM (
+WITH plan AS MATERIALIZED (
     SELECT 'publication_due' AS timer, (
         SELECT wake_at FROM publication WHERE status = 'pending' ORDER BY wake_at LIMIT 1) AS wake_at
     WHERE 'publication_due' = ANY ($1::text[]) AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
@@ -17,9 +16,8 @@ FROM (
     UNION ALL
     SELECT 'chore_due', (SELECT wake_at FROM chore ORDER BY wake_at LIMIT 1)
     WHERE 'chore_due' = ANY ($1::text[])
-) AS plan
-WHERE wake_at < 'infinity'
-ORDER BY wake_at
+)
+SELECT timer, wake_at, wake_at - imprint_now() AS wake_in FROM plan WHERE wake_at < 'infinity' ORDER BY wake_at
 
 -- name: clock_publication_due
 -- Hands over the first due publication of every account that is free; the others are looked at again when theirs

@@ -1,0 +1,48 @@
+"""A login: what an account needs to call its platform; decrypted for a moment, never logged, never shown."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+
+class Login(BaseModel):
+    """The credentials of one account; each platform has a type of its own, secrets as SecretStr.
+
+    `expires_at` is when the access ends unless it is renewed, `renewable_until` when even that is over and a person
+    must sign in again; None where the platform knows no such end.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: str = ""
+    expires_at: datetime | None = None
+    renewable_until: datetime | None = None
+
+    def sealable(self) -> str:
+        """Give everything as JSON with the secrets in plain sight: only to be encrypted, at once."""
+        return json.dumps(self.model_dump(mode="json") | self._secrets())
+
+    def _secrets(self) -> dict[str, str]:
+        values = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {name: value.get_secret_value() for name, value in values if isinstance(value, SecretStr)}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One thing a person is asked for when an account is added."""
+
+    name: str
+    sentence: str
+    secret: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Errand:
+    """A person is sent to the platform with a URL; what must be remembered until the return is kept, encrypted."""
+
+    url: str
+    state: SecretStr
+    kept: SecretStr
