@@ -39,7 +39,8 @@ def drawing(width: int, height: int, seed: int) -> Any:
         for _ in range(60)
     ]
     strokes = [
-        f'<path d="M{place()} Q{place()} {place()}" stroke="{colour()}" stroke-width="{dice.randrange(2, 14)}" fill="none"/>'
+        f'<path d="M{place()} Q{place()} {place()}" fill="none" '
+        f'stroke="{colour()}" stroke-width="{dice.randrange(2, 14)}"/>'
         for _ in range(80)
     ]
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{"".join(shapes + strokes)}</svg>'
@@ -47,7 +48,7 @@ def drawing(width: int, height: int, seed: int) -> Any:
 
 
 def originals(folder: Path, count: int) -> list[Path]:
-    """Write originals as people have them, a third each: JPEG 24 MP (every second in Display P3), PNG 12 MP, WebP 12 MP."""
+    """Write originals, a third each: JPEG 24 MP (every second in Display P3), PNG 12 MP, WebP 12 MP."""
     made = []
     for at in range(count):
         kind, seed = at % 3, at // 3

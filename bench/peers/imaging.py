@@ -1,4 +1,4 @@
-"""Pillow, sharp and vipsthumbnail as peers; `python -m bench.peers.imaging` installs the first two, away from Imprint."""
+"""Pillow, sharp and vipsthumbnail as peers; `python -m bench.peers.imaging` installs the first two."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def pillow(way: Way, workers: int, nice: int) -> Peer | str:
     """Start Pillow, in processes of its own, or say that it is not installed."""
     if not (PILLOW / "PIL").is_dir():
         return "not installed: Pillow (python -m bench.peers.imaging)"
-    command = (sys.executable, str(PEERS / "pillow" / "measure.py"), str(workers))
+    command = (sys.executable, str(PEERS / "pillow.py"), str(workers))
     return Peer("Pillow", way, await _start(command, nice, {"PYTHONPATH": str(PILLOW)}))
 
 
@@ -124,11 +124,14 @@ async def _start(command: Sequence[str], nice: int, environment: dict[str, str])
         env={**os.environ, **environment},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # as our children have; Linux shares the processor out between sessions
     )
 
 
 async def install() -> None:
     """Install the pinned versions, each into a folder of its own."""
+    PILLOW.parent.mkdir(exist_ok=True)
+    (PILLOW.parent / ".gitignore").write_text("*\n")  # what is installed there is nobody's source
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade")
     await _run((*pip, "--target", str(PILLOW), f"pillow=={PILLOW_VERSION}"), PEERS)
     if shutil.which("npm") is None:

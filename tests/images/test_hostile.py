@@ -289,6 +289,51 @@ async def test_child_dies_with_its_parent() -> None:
     await child._listening
 
 
+# Starts long work, says which process does it, and waits to be killed.
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from imprint.images.bounds import Bounds
+from imprint.images.maker import open_maker
+from imprint.images.recipes import FULL
+
+async def main():
+    source = Path(sys.argv[1])
+    async with open_maker(Bounds(pixels=10**10), children=1) as maker:
+        await maker.look(source)
+        print(maker._idle[0].pid, flush=True)
+        await maker.make(source, [FULL], source.parent)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child finishes its image first")
+async def test_child_at_work_dies_with_its_parent(tmp_path: Path) -> None:
+    """A parent that is killed takes the child along, in the middle of an image."""
+    source = written(tmp_path, "bomb.png", png_bomb(50_000, 50_000))
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, str(source), stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = psutil.Process(int(await parent.stdout.readline()))
+    idle_time = child.cpu_times().user
+
+    async def at_work() -> bool:
+        return child.cpu_times().user > idle_time + 0.05
+
+    async def dead() -> bool:
+        try:
+            return child.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    await until(at_work)
+    parent.kill()
+    await parent.wait()
+    await until(dead, seconds=2)
+
+
 async def test_child_that_cannot_start_is_no_fault_of_the_image(
     maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

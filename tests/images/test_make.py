@@ -128,6 +128,15 @@ async def test_transparency_is_kept(maker: Maker, tmp_path: Path, colour: tuple[
         assert near(found, colour if len(colour) == 4 else (90, 90, 90, 128), by=6)
 
 
+async def test_transparency_that_is_none_is_dropped(maker: Maker, tmp_path: Path) -> None:
+    """A picture that says it is transparent and is nowhere so needs no fourth channel."""
+    source = saved(tmp_path, "a.png", plain(600, 600, (10, 200, 30, 255)))
+    assert (await maker.look(source)).has_alpha
+    for each in await made_of(maker, source):
+        assert not each.facts.has_alpha
+        assert near(colour_at(opened(each.path), 0.5, 0.5), (10, 200, 30), by=6)
+
+
 async def test_transparent_edges_have_no_fringe(maker: Maker, tmp_path: Path) -> None:
     """Colour that nobody sees does not bleed into what is seen when the picture shrinks."""
     image = beside(plain(601, 1200, (255, 255, 255, 255)), plain(601, 1200, (0, 255, 0, 0)))

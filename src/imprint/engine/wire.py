@@ -2,17 +2,19 @@
 
 There is no pool, so a request never goes out on a connection that the other side has already closed; no redirect is
 followed, nothing is tried twice, nothing is read from the environment. Whether bytes of the request began to leave is
-known from the trace of the HTTP library: up to the moment it begins to write, nothing can have been published.
+known from two witnesses: the trace of the HTTP library, and the stream it writes to. Up to the moment at which the
+first of them says that it begins to write, nothing can have been published.
 """
 
 import asyncio
 import re
+import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -25,6 +27,7 @@ from imprint.platforms.request import Progress, Request
 
 # More than any platform answers; who sends more is not to be understood.
 LARGEST_ANSWER = 8 * 1024 * 1024
+TOGETHER = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 _FAILURES = (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, OSError, TimeoutError)
 
@@ -35,19 +38,17 @@ async def resolve(host: str, port: int) -> list[str]:
     """Find the addresses of a host; a host that is an address needs no finding."""
     with suppress(ValueError):
         return [str(ip_address(host))]
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def anywhere(address: str) -> bool:
-    """Allow every address: a webhook on one's own machine or network is a good one."""
+    """Allow every address: a webhook on one's own machine or network is a good one.
+
+    Where people must not reach into the server's network, the guard's eye for addresses goes here instead.
+    """
     del address
     return True
-
-
-def public(address: str) -> bool:
-    """Allow only addresses of the public internet, where people must not reach into the network of the server."""
-    return ip_address(address.partition("%")[0]).is_global
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,12 @@ class _Exchange:
         self.progress = progress
         self.stage = Stage.CONNECTING
         self.status: int | None = None
-        self.url = _url(request)
+        self.url = _url(request.url)
         # Looked at before anything is done: the library would notice only when it is about to write.
         self.headers = _headers(self.url, request)
 
     async def run(self) -> Answer:
-        backend = _Backend(self.wire)
+        backend = _Backend(self.wire, self._leaving)
         origin = httpcore2.Origin(self.url.raw_scheme, self.url.raw_host, self.url.port or _PORTS[self.url.scheme])
         connection = httpcore2.AsyncHTTPConnection(
             origin,
@@ -150,11 +151,16 @@ class _Exchange:
         return Answer(response.status, fields, body)
 
     async def _trace(self, event: str, _info: dict[str, Any]) -> None:
-        # `started` is the last moment at which nothing can have left; a failed write may have left some of it.
-        if event == "http11.send_request_headers.started":
-            self.stage = Stage.SENDING
-        elif event == "http11.send_request_body.complete":
+        # Whatever is not about connecting counts as sending: an event that is renamed one day must not look like proof.
+        if not event.startswith("connection."):
+            self._leaving()
+        if event == "http11.send_request_body.complete":
             self.stage = Stage.WAITING
+
+    def _leaving(self) -> None:
+        # A write that fails may have left some of it, so what counts is that one has begun.
+        if self.stage is Stage.CONNECTING:
+            self.stage = Stage.SENDING
 
     async def _body(self) -> AsyncIterator[bytes]:
         if self.request.body is not None:
@@ -201,9 +207,10 @@ _LAST_PORT = 65_535
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|^\s|\s$")
 
 
-def _url(request: Request) -> httpx2.URL:
+@lru_cache(maxsize=256)
+def _url(text: str) -> httpx2.URL:
     try:
-        url = httpx2.URL(request.url)
+        url = httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError, UnicodeError):
         raise _malformed() from None  # the text of the error would show an address that may be a secret
     if url.scheme not in _PORTS or not url.host or not 0 < (url.port or 1) <= _LAST_PORT:
@@ -225,8 +232,9 @@ def _malformed() -> Refused:
 class _Backend(httpcore2.AsyncNetworkBackend):
     """Connects to addresses that were looked at first; a name that changes its mind in between gains nothing."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, leaving: Callable[[], None]) -> None:
         self._wire = wire
+        self._leaving = leaving
         self._sockets = httpcore2.AnyIOBackend()
         self._opened: httpcore2.AsyncNetworkStream | None = None
 
@@ -254,10 +262,59 @@ class _Backend(httpcore2.AsyncNetworkBackend):
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 last = error
             else:
-                return self._opened
+                return _Watched(self._opened, self._leaving)
         raise last
 
     async def aclose(self) -> None:
         """Close the socket: the library forgets it when a handshake is cancelled."""
         if self._opened is not None:
             await self._opened.aclose()
+
+
+class _Watched(httpcore2.AsyncNetworkStream):
+    """A stream that says when the request begins to leave; a TLS handshake goes beneath it and does not count.
+
+    Small writes are put together: headers and body of a small request leave as one packet.
+    """
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, leaving: Callable[[], None]) -> None:
+        self._stream = stream
+        self._leaving = leaving
+        self._held: list[bytes] = []
+        self._size = 0
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        """Write what is held, then read; one who has closed already may still have answered before."""
+        with suppress(httpcore2.WriteError):
+            await self._flush(timeout)
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Say that something leaves, then write, or hold it until there is more."""
+        self._leaving()
+        self._held.append(buffer)
+        self._size += len(buffer)
+        if self._size >= TOGETHER:
+            await self._flush(timeout)
+
+    async def _flush(self, timeout: float | None) -> None:  # noqa: ASYNC109
+        held, self._held, self._size = b"".join(self._held), [], 0
+        if held:
+            await self._stream.write(held, timeout)
+
+    async def aclose(self) -> None:
+        """Close."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> httpcore2.AsyncNetworkStream:
+        """Begin TLS, and watch what is written into it."""
+        return _Watched(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._leaving)
+
+    def get_extra_info(self, info: str) -> Any:
+        """Tell about the socket."""
+        return self._stream.get_extra_info(info)

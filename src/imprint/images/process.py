@@ -24,6 +24,14 @@ MESSAGE_BYTES = 1 << 16
 LONGEST_ANSWER = 1 << 20
 LAST_WORDS = 2000
 WATCH_SECONDS = 0.1
+# All it gets: our own environment holds secrets. To keep freed memory for the next image, in one heap, spares the
+# system from clearing it anew each time: 5 % of all time, for 10 MB.
+ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
+}
 TIME_OVER = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
 # GLib ends the process when memory is refused to it, and says so only in words.
 OUT_OF_MEMORY = ("failed to allocate", "bad_alloc", "memoryerror", "out of memory")
@@ -70,8 +78,7 @@ class ChildProcess:
                         json.dumps(asdict(bounds)),
                     ),
                     pass_fds=[its.fileno()],
-                    # Nothing of our environment, which holds secrets; one arena keeps the heap small with many threads.
-                    env={"VIPS_CONCURRENCY": str(bounds.threads), "MALLOC_ARENA_MAX": "1", "LC_ALL": "C.UTF-8"},
+                    env={**ENVIRONMENT, "VIPS_CONCURRENCY": str(bounds.threads)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

@@ -33,6 +33,7 @@ _LOADED_BY = {JPEG: "jpegload", PNG: "pngload", WEBP: "webpload", GIF: "gifload"
 _ANIMATED = frozenset({GIF, WEBP})
 _SIDEWAYS = 5  # EXIF orientations from here on swap width and height
 _PROFILE = "icc-profile-data"
+_OPAQUE = 255
 _WHITE = [255, 255, 255]
 _OUT_OF_MEMORY = ("out of memory", "malloc", "alloc")
 
@@ -159,7 +160,11 @@ class Original:
                 image = image.colourspace("srgb")
             if image.format != "uchar":
                 image = image.cast("uchar")
-            return Picture(image.copy_memory(), frames)
+            pixels = image.copy_memory()
+            # Many a PNG says it is transparent and is nowhere so; without that it is encoded in half the time.
+            if pixels.hasalpha() and pixels[-1].min() == _OPAQUE:
+                pixels = pixels[:-1].copy_memory()
+            return Picture(pixels, frames)
 
     def _source(self) -> Any:
         os.lseek(self._descriptor, 0, os.SEEK_SET)  # every source made of it shares one position

@@ -62,7 +62,6 @@ class Receipt:
 
     remote_id: str
     url: str | None = None
-    quota: Quota | None = None
 
 
 class Http(Protocol):
@@ -97,6 +96,10 @@ class Platform(Protocol[L]):
 
         NotYet: nothing left, the old one still works for a renewal. NoAnswer: it may be burnt, one more call tells.
         """
+        ...
+
+    def quota(self, answer: Answer) -> Quota | None:
+        """Read what an answer says about the calls that are left; None where the platform does not tell."""
         ...
 
     def limits_for(self, login: L) -> Limits:

@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO, ClassVar
 from uuid import uuid4
 
-from imprint.platforms.contract import TOKEN, Http, Receipt
-from imprint.platforms.failure import Failure, NotYet, Refused, SignInAgain
+from imprint.platforms.answer import Answer
+from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
+from imprint.platforms.failure import Evidence, Failure, NoAnswer, NotYet, Refused, SignInAgain, Stage
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
 from imprint.platforms.request import Progress, Raw, Request, Text
@@ -42,12 +44,12 @@ class FolderLogin(Login):
 class Folder:
     """The folder platform."""
 
-    name = "folder"
-    limits = LIMITS
-    once = TOKEN
-    can_look = True
+    name: ClassVar[str] = "folder"
+    limits: ClassVar[Limits] = LIMITS
+    once: ClassVar[Once] = TOKEN
+    can_look: ClassVar[bool] = True
     login_type = FolderLogin
-    asks = (Ask("folder", "The folder to publish into; it must be there already."),)
+    asks: ClassVar[tuple[Ask, ...]] = (Ask("folder", "The folder to publish into; it must be there already."),)
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> FolderLogin | Errand:
         """Add a folder that is there and can be written to."""
@@ -66,6 +68,11 @@ class Folder:
         """Refuse: a folder has nothing to renew."""
         del http, login
         raise SignInAgain("folder.no_token", "A folder has no access to renew.", renewable=False)
+
+    def quota(self, answer: Answer) -> Quota | None:
+        """Read nothing: a disk does not count calls."""
+        del answer
+        return None
 
     def limits_for(self, login: FolderLogin) -> Limits:
         """Give the limits: what fits on the disk."""
@@ -157,7 +164,8 @@ def _manifest(work: Work) -> bytes:
 def _published(login: FolderLogin, work: Work) -> Receipt | None:
     """Find the folder of this key with a manifest that says the same; its title may have been changed since."""
     with _disk(login):
-        for found in sorted(login.folder.glob(f"*-{_hash(work)}")):
+        # Not the hidden one: that has a manifest too, for a moment before it appears.
+        for found in sorted(login.folder.glob(f"[!.]*-{_hash(work)}")):
             try:
                 told = json.loads((found / MANIFEST).read_bytes())
             except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -181,7 +189,7 @@ async def _write(login: FolderLogin, path: Path, file: File, progress: Progress)
             sent += len(chunk)
             progress(sent)
         with _disk(login):
-            await asyncio.to_thread(_last, opened.fileno(), opened.flush)
+            await asyncio.to_thread(_settle, opened)
             temporary.replace(path)
             await asyncio.to_thread(_sync_folder, path.parent)
     finally:
@@ -196,7 +204,7 @@ def _appear(login: FolderLogin, work: Work) -> Receipt:
         temporary = staging / f".{uuid4().hex}.partial"
         with temporary.open("xb") as opened:
             opened.write(_manifest(work))
-            _last(opened.fileno(), opened.flush)
+            _settle(opened)
         temporary.replace(staging / MANIFEST)
         _sync_folder(staging)
         try:
@@ -209,14 +217,19 @@ def _appear(login: FolderLogin, work: Work) -> Receipt:
             if error.errno in _TAKEN:
                 raise Refused("folder.taken", f"Something else is already at {target.name} in the folder.") from error
             raise
+    try:
         _sync_folder(login.folder)
+    except OSError as error:
+        evidence = Evidence(Stage.WAITING)
+        raise NoAnswer(
+            "folder.not_lasting", f"The disk does not say that {target.name} will last.", evidence
+        ) from error
     return Receipt(target.name, target.as_uri())
 
 
-def _last(descriptor: int, flush: object) -> None:
-    if callable(flush):
-        flush()
-    os.fsync(descriptor)
+def _settle(opened: BinaryIO) -> None:
+    opened.flush()
+    os.fsync(opened.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
@@ -231,13 +244,13 @@ def _see(login: FolderLogin) -> None:
     with _disk(login):
         if not login.folder.is_dir():
             raise _missing(login)
-        if not os.access(login.folder, os.W_OK | os.X_OK):
+        if not os.access(login.folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
             raise _read_only(login)
 
 
 @contextmanager
 def _disk(login: FolderLogin) -> Iterator[None]:
-    """Classify what a disk refuses; the path is the same whenever it is tried again, so none of it is unknown."""
+    """Classify what a disk refuses; the path is the same whenever it is tried again, so nothing is lost."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """A login: what an account needs to call its platform; decrypted for a moment, never logged, never shown."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, SecretStr
@@ -43,6 +43,6 @@ class Ask:
 class Errand:
     """A person is sent to the platform with a URL; what must be remembered until the return is kept, encrypted."""
 
-    url: str
+    url: str = field(repr=False)  # the state is in it
     state: SecretStr
     kept: SecretStr

@@ -4,10 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import ClassVar
 
 from pydantic import SecretStr
 
-from imprint.platforms.contract import TOKEN, Http, Receipt
+from imprint.platforms.answer import Answer
+from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Failure, Refused, SignInAgain
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
@@ -25,19 +27,19 @@ class MemoryLogin(Login):
 
 @dataclass
 class Memory:
-    """A platform that remembers what it was sent; `failing` is raised by the next publish, after the effect if asked."""
+    """A platform that remembers; `failing` is raised by the next publishes, after their effect if it applies first."""
 
     sent: list[str] = field(default_factory=list)
     published: dict[str, bytes] = field(default_factory=dict)
     failing: list[Failure] = field(default_factory=list)
     applies_first: bool = False
 
-    name = "memory"
-    limits = LIMITS
-    once = TOKEN
-    can_look = True
+    name: ClassVar[str] = "memory"
+    limits: ClassVar[Limits] = LIMITS
+    once: ClassVar[Once] = TOKEN
+    can_look: ClassVar[bool] = True
     login_type = MemoryLogin
-    asks = (Ask("word", "Any word.", secret=True),)
+    asks: ClassVar[tuple[Ask, ...]] = (Ask("word", "Any word.", secret=True),)
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> MemoryLogin | Errand:
         """Take any word."""
@@ -53,6 +55,11 @@ class Memory:
         """Refuse: there is nothing to renew."""
         del http, login
         raise SignInAgain("memory.word", "The twin wants another word.", renewable=False)
+
+    def quota(self, answer: Answer) -> Quota | None:
+        """Read nothing: the twin does not count."""
+        del answer
+        return None
 
     def limits_for(self, login: MemoryLogin) -> Limits:
         """Give the limits."""

@@ -10,12 +10,13 @@ from binascii import Error as NotBase64
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from imprint.platforms.answer import Answer
-from imprint.platforms.contract import TOKEN, Http, Receipt
+from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Failure, NotYet, RateLimited, Refused, SignInAgain
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
@@ -39,12 +40,12 @@ class WebhookLogin(Login):
 class Webhook:
     """The webhook platform."""
 
-    name = "webhook"
-    limits = LIMITS
-    once = TOKEN
-    can_look = False
+    name: ClassVar[str] = "webhook"
+    limits: ClassVar[Limits] = LIMITS
+    once: ClassVar[Once] = TOKEN
+    can_look: ClassVar[bool] = False
     login_type = WebhookLogin
-    asks = (
+    asks: ClassVar[tuple[Ask, ...]] = (
         Ask("url", "The address to post to.", secret=True),
         Ask("secret", "The secret that both sides know: whsec_ and 24 to 64 bytes in base64.", secret=True),
     )
@@ -70,6 +71,11 @@ class Webhook:
         """Refuse: a shared secret does not expire."""
         del http, login
         raise SignInAgain("webhook.secret", "The receiver does not take the secret; set it anew.", renewable=False)
+
+    def quota(self, answer: Answer) -> Quota | None:
+        """Read nothing: the standard has no such header."""
+        del answer
+        return None
 
     def limits_for(self, login: WebhookLogin) -> Limits:
         """Give the limits: there are none that we know of."""
@@ -106,6 +112,7 @@ class Webhook:
     ) -> Receipt | None:
         """Find nothing: a receiver cannot be asked."""
         del http, login, work, since, besides
+        return None
 
     async def preview(self, login: WebhookLogin, work: Work) -> list[Request]:
         """Give the request; its time and signature are made when it is sent."""
