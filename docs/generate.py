@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -57,11 +58,16 @@ def commands() -> dict[str, str]:
         raise TypeError("imprint has no commands")
     found: dict[str, str] = {}
     for name, command in group.commands.items():
-        context = command.make_context(
-            f"imprint {name}", [], resilient_parsing=True, terminal_width=WIDTH, max_content_width=WIDTH
-        )
-        found[name] = command.get_help(context).rstrip()
+        found[name] = _help(f"imprint {name}", command)
+        if isinstance(command, TyperGroup):
+            parts = (_help(f"imprint {name} {below}", each) for below, each in command.commands.items())
+            found[name] = "\n\n".join([found[name], *parts])
     return found
+
+
+def _help(name: str, command: Any) -> str:
+    context = command.make_context(name, [], resilient_parsing=True, terminal_width=WIDTH, max_content_width=WIDTH)
+    return str(command.get_help(context)).rstrip()
 
 
 def queries() -> Mapping[str, list[Text]]:

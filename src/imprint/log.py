@@ -34,7 +34,7 @@ def configure(form: Literal["auto", "human", "json"], level: str) -> None:
         structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
     ]
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)
         if human
         else structlog.processors.JSONRenderer()
     )

@@ -3,31 +3,57 @@
 import asyncio
 import json
 import logging
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 
+import asyncpg
 import typer
 
 from imprint.cli.program import program
 from imprint.engine.queue import Entrypoint, Job
+from imprint.engine.wire import Wire
+from imprint.images.maker import Maker
 from imprint.log import hide_in_text
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work.clean import clean
+from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
+from imprint.work.orphans import collect
+from imprint.work.refresh import refresh
+from imprint.work.stores import open_stores
+from imprint.work.tend import tend
+from imprint.work.vault import Vault
 
 
 def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...]:
     """Everything a worker can do: the name, who does it, how many at once, how often and how long."""
-    chores: dict[str, Callable[[], Awaitable[object]]] = {"clean": partial(clean, database, settings)}
+    stores = open_stores(settings)
+    deriver = Deriver(database, stores, Maker(bounds(settings), children(settings)), settings)
+    chores: dict[str, Callable[[], Awaitable[object]]] = {
+        "clean": partial(clean, database, settings),
+        "content": partial(tend, database, stores, settings),
+        "bytes": partial(collect, database, stores, settings),
+        "sign-ins": partial(refresh, database, Vault.of(settings), Wire()),
+    }
 
     async def run_chore(job: Job) -> None:
         await chores[job.key]()
 
-    return (Entrypoint("chore", run_chore, concurrency=1, attempts=3, timeout=timedelta(minutes=10)),)
+    return (
+        Entrypoint("chore", run_chore, concurrency=1, attempts=3, timeout=timedelta(minutes=10)),
+        Entrypoint(
+            "derive",
+            deriver.derive,
+            concurrency=settings.derivations_at_once,
+            attempts=ATTEMPTS,
+            timeout=timedelta(minutes=15),
+        ),
+    )
 
 
 async def serve(database: Database, key: str, opened: socket.socket, stop: asyncio.Event) -> None:
@@ -37,7 +63,7 @@ async def serve(database: Database, key: str, opened: socket.socket, stop: async
     await server.serve(database, key, opened, stop)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 - a table of what can go wrong
     """Run one command and give its exit code; what goes wrong is one sentence on standard error."""
     app = program(entrypoints, serve)
     try:
@@ -49,7 +75,12 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK  # whoever read our output has seen enough
+    except asyncpg.PostgresError as error:
+        return _complain(arguments, Exit.UNAVAILABLE, "database.refused", f"The database refused: {error.args[0]}.")
+    except OSError as error:
+        return _complain(arguments, Exit.UNAVAILABLE, "system", f"The system refused: {error.strerror or error}.")
     except Exception as error:
         # The last door: a bug is a sentence too, its traceback for those who ask for it.
         if logging.getLogger().isEnabledFor(logging.DEBUG):

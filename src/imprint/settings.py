@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -27,10 +28,20 @@ def default_home() -> Path:
 
 def _absolute(path: Path) -> Path:
     # Children of this process may work in another folder: what is relative is settled once, here.
+    if not str(path).isprintable():
+        raise ValueError("a path with control characters cannot be used")
     try:
         return path.expanduser().absolute()
     except RuntimeError:
         raise ValueError("there is no such user's home folder") from None
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("there is no such time zone") from None
+    return name
 
 
 class Settings(BaseSettings):
@@ -104,6 +115,46 @@ class Settings(BaseSettings):
     upload_leftover_hours: Annotated[
         int, Field(ge=1, description="After how many hours what an unfinished upload has left behind is removed.")
     ] = 24
+    upload_largest_mb: Annotated[int, Field(ge=1, description="How many megabytes one uploaded file may have.")] = 500
+    derivations_at_once: Annotated[
+        int, Field(ge=1, le=256, description="How many works have their variants made at once, over all workers.")
+    ] = 4
+    image_megapixels: Annotated[
+        int, Field(ge=1, description="How many million pixels an image may have for variants to be made of it.")
+    ] = 100
+    image_memory_mb: Annotated[
+        int, Field(ge=128, description="How many megabytes of memory the making of one image's variants may use.")
+    ] = 1024
+    image_seconds: Annotated[
+        int, Field(ge=1, description="How many seconds of computing the making of one image's variants may take.")
+    ] = 60
+    keep_deleted_days: Annotated[
+        int, Field(ge=0, description="How many days the bytes of deleted content are kept before they are gone.")
+    ] = 30
+    zone: Annotated[
+        str,
+        AfterValidator(_zone),
+        Field(description="The time zone in which times are read and shown when none is named, such as Europe/Berlin."),
+    ] = "UTC"
+    schedule_lead_minutes: Annotated[
+        int, Field(ge=0, description="How many minutes ahead a post must be scheduled at least.")
+    ] = 60
+    schedule_horizon_days: Annotated[
+        int, Field(ge=1, le=3650, description="How many days ahead a post can be scheduled at most.")
+    ] = 365
+    schedule_jitter_seconds: Annotated[
+        int, Field(ge=0, le=86400, description="How many seconds after its time a scheduled post goes out at most.")
+    ] = 300
+    late_hours: Annotated[
+        int, Field(ge=0, le=8784, description="How many hours late a post is still published when its time was missed.")
+    ] = 24
+    credential_key_file: Annotated[
+        Path | None,
+        Field(
+            description="The file with the keys that seal sign-ins; machines that share a database share this file.",
+            json_schema_extra={"shown": "credential-keys in the home"},
+        ),
+    ] = None
     log_format: Annotated[
         Literal["auto", "human", "json"],
         Field(description="How log lines look; auto is human on a terminal and JSON otherwise."),

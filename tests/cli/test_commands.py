@@ -119,7 +119,7 @@ def test_settings_and_version(capsys: pytest.CaptureFixture[str]) -> None:
             Exit.UNAVAILABLE,
             "cannot be reached",
         ),
-        (["status"], {"IMPRINT_DATABASE_URL": "nonsense"}, Exit.UNAVAILABLE, "IMPRINT_DATABASE_URL"),
+        (["status"], {"IMPRINT_DATABASE_URL": "nonsense"}, Exit.SETTINGS, "IMPRINT_DATABASE_URL"),
         (["status"], {"IMPRINT_DATABASE_URL": "", "IMPRINT_HOME": "/dev/null"}, Exit.UNAVAILABLE, "/dev/null"),
         (["status"], {"IMPRINT_DATABASE_URL": "", "IMPRINT_HOME": "/proc/nowhere"}, Exit.UNAVAILABLE, "/proc"),
         (["restore", "missing.dump"], {}, Exit.FAILED, "There is no file"),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from imprint.decisions import chapter_number
@@ -197,6 +197,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "Christmas 2024": other(Kind.CHAPTER, "christmas-2024"),
     "2026-11-15 Update": other(Kind.CHAPTER, "update-2026-11-15"),
     "Chapter 99999999999": other(Kind.CHAPTER, "chapter-99999999999"),
+    "Photo 20240101123456789": other(Kind.CHAPTER, "photo-20240101123456789"),
     "-1": other(Kind.CHAPTER, "name-1"),
     # no number at all
     "The Beach": other(Kind.CHAPTER, "the-beach"),
@@ -396,8 +397,7 @@ def test_the_label_reads_back_as_the_same(
     end = None if more is None else number.to_integral_value() + more
     whole = "" if season in {None, 1} else f"s{season}-"
     slug = f"{whole}{number:f}" + ("" if end is None else f"-{end:f}")
-    if end is not None and end <= number:
-        return
+    assume(end is None or number < end < 1_000_000)
     made = ChapterNumber(Kind.CHAPTER, slug, number, end, volume, season, version)
     assert from_name(made.label) == made
 
@@ -446,7 +446,7 @@ ODD = st.text(max_size=60) | st.lists(
             "&",
             "́",
             "\u200b",
-            "�",
+            "\ud800",
             "٣",
             "९",
         ]

@@ -38,11 +38,11 @@ INTEND = """UPDATE publication SET intent_at = imprint_now(), phase = 'publishin
 
 
 async def publications(connection: Link, accounts: Sequence[int]) -> list[UUID]:
-    """Make due publications, each on the account of that number, two to a post."""
+    """Make due publications, each on the account of that number, two to a post where their accounts differ."""
     names = {name: await connection.fetchval(NEW_ACCOUNT) for name in sorted(set(accounts))}
     made: list[UUID] = []
     for place, name in enumerate(accounts):
-        if place % 2 == 0:
+        if place % 2 == 0 or name == accounts[place - 1]:
             post = await connection.fetchval("INSERT INTO post DEFAULT VALUES RETURNING id")
             await connection.execute("UPDATE post SET status = 'draft' WHERE id = $1", post)
         made.append(await connection.fetchval(NEW_PUBLICATION, post, names[name]))

@@ -22,8 +22,10 @@ ROWS = {
         WITH c AS (INSERT INTO content DEFAULT VALUES RETURNING id)
         INSERT INTO object (content_id) SELECT id FROM c RETURNING id""",
     "derivation": """
-        WITH c AS (INSERT INTO content DEFAULT VALUES RETURNING id)
-        INSERT INTO derivation (parent_id, variant, recipe_version) SELECT id, 'thumbnail', 1 FROM c RETURNING id""",
+        WITH c AS (INSERT INTO content DEFAULT VALUES RETURNING id),
+             o AS (INSERT INTO object (content_id) SELECT id FROM c RETURNING content_id)
+        INSERT INTO derivation (parent_id, variant, recipe_version) SELECT content_id, 'thumbnail', 1 FROM o
+        RETURNING id""",
     "source": "INSERT INTO source (name) VALUES ('s') RETURNING id",
     "account": "INSERT INTO account (platform, name) VALUES ('sandbox', 'a') RETURNING id",
 }
@@ -34,6 +36,16 @@ FILLED = {
     "phase": "'uploading'",
     "remote_id": "'r'",
     "error_code": "'e'",
+    "store": "'local'",
+    "key": "'k'",
+    "size": "1",
+    "sha256": "repeat('0', 64)",
+    "content_type": "'image/png'",
+    "expected_size": "1",
+    "expected_type": "'image/png'",
+    "nonce": "'n'",
+    "expires_at": "imprint_now()",
+    "object_id": "(SELECT id FROM object LIMIT 1)",
 }
 
 

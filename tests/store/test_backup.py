@@ -100,3 +100,15 @@ async def test_only_so_many_old_backups_are_kept(database_url: str, tmp_path: Pa
     assert not first.exists()
     assert other.exists()
     assert len(list(tmp_path.glob("*-before-migration.dump"))) == 2
+
+
+async def test_only_a_file_becomes_a_backup_and_only_its_owner_reads_it(database_url: str, tmp_path: Path) -> None:
+    """A device or a folder is never replaced, a link stays a link, and what is written is private."""
+    for other in (Path("/dev/null"), tmp_path, Path("-")):
+        with pytest.raises(Problem, match="something else"):
+            await back_up(database_url, other, replace=True)
+    assert Path("/dev/null").is_char_device()
+    (tmp_path / "link.dump").symlink_to(tmp_path / "real.dump")
+    await back_up(database_url, tmp_path / "link.dump")
+    assert (tmp_path / "link.dump").is_symlink()
+    assert (tmp_path / "real.dump").stat().st_mode & 0o077 == 0

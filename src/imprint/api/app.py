@@ -41,11 +41,11 @@ def build(database: Database, key: str) -> FastAPI:
     app.middleware("http")(_with_headers)
     app.exception_handler(SignedOut)(_signed_out)
     app.exception_handler(Exception)(_away)
-    app.get("/healthz")(site.healthz)
-    app.get("/readyz")(site.readyz)
+    app.api_route("/healthz", methods=["GET", "HEAD"])(site.healthz)
+    app.api_route("/readyz", methods=["GET", "HEAD"])(site.readyz)
     app.post("/sign-in")(site.sign_in)
     app.get("/api/status", dependencies=locked)(site.status_as_data)
-    app.get("/", dependencies=locked)(site.status_as_page)
+    app.api_route("/", methods=["GET", "HEAD"], dependencies=locked)(site.status_as_page)
     return app
 
 

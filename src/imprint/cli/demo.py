@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 
@@ -31,15 +30,12 @@ def register(app: typer.Typer) -> None:
         told = session.run(_demo(settings, quiet=as_json))
         seconds = round(monotonic() - began, 1)
         if as_json:
-            print_json(asdict(told) | {"seconds": seconds})
+            print_json(told.as_data() | {"seconds": seconds})
             return
         say("\nThe audit, which nobody can change:")
         for line in told.audit:
             moved = f"{line.source} → {line.target}" if line.source else line.target
-            say(
-                f"  {line.at:%H:%M:%S.%f}"[:-3]
-                + f"  {line.lifecycle:<12} {line.move:<9} {moved:<24} {line.actor}: {line.reason}"
-            )
+            say(f"  {line.at:%H:%M:%S.%f}"[:-3] + f"  {line.lifecycle:<12} {line.move:<9} {moved:<23} {line.actor}")
         say(f"\nThe post is {told.status}. That took {seconds} seconds; the demo's database is gone again.")
 
 

@@ -23,12 +23,20 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
         table.add_column(column)
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
-    Console().print(table)
+    _print(table, markup=True)
 
 
 def say(text: str) -> None:
     """Print one line for a person."""
-    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+    _print(text, markup=False)
+
+
+def _print(what: str | Table, *, markup: bool) -> None:
+    # Through a string: Rich would end the program itself when whoever reads our output has seen enough.
+    console = Console(highlight=False, markup=markup, soft_wrap=isinstance(what, str))
+    with console.capture() as captured:
+        console.print(what)
+    typer.echo(captured.get(), nl=False)
 
 
 def _plain(cell: object) -> str:

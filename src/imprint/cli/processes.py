@@ -32,6 +32,7 @@ from imprint.store.solitude import alone_in
 log = structlog.get_logger()
 
 READY_POLL = 0.03
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RESTART_SECONDS = 2.0
 
 Entrypoints = Callable[[Database, Settings], Collection[Entrypoint]]
@@ -51,8 +52,9 @@ def register(app: typer.Typer, entrypoints: Entrypoints, serve: Serve) -> None:
         Runs the database, the workers and the HTTP server, and starts again whatever crashes.
         """
         settings = session.begin()
-        with alone_in(settings.home, "imprint up"):
+        with alone_in(settings.home, "imprint up"), suppress(KeyboardInterrupt, asyncio.CancelledError):
             session.run(_up(settings))
+        say("Imprint has stopped.")
 
     @app.command()
     def worker(
@@ -80,6 +82,9 @@ def register(app: typer.Typer, entrypoints: Entrypoints, serve: Serve) -> None:
 async def _up(settings: Settings) -> None:
     opened = listen(settings.host, settings.port)
     say("Starting Imprint…")
+    loop, starting = asyncio.get_running_loop(), asyncio.current_task()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, lambda: starting and starting.cancel())
     async with AsyncExitStack() as stack:
         stack.callback(opened.close)
         url = await stack.enter_async_context(reached(settings))
@@ -87,8 +92,7 @@ async def _up(settings: Settings) -> None:
         async with open_database(url, size=2) as database, database.connection() as connection:
             found = await incarnation.check(connection, settings.home, embedded=settings.database_url is None)
         supervisor = Supervisor(_children(settings, opened), settings.shutdown_seconds)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in STOP_SIGNALS:
             loop.add_signal_handler(number, supervisor.ask_to_stop)
         companions = [asyncio.create_task(_greet(settings, url, address(opened), found.held_why))]
         if settings.database_url is None:
@@ -99,7 +103,6 @@ async def _up(settings: Settings) -> None:
             for companion in companions:
                 companion.cancel()
             await asyncio.gather(*companions, return_exceptions=True)
-    say("Imprint has stopped.")
 
 
 def _children(settings: Settings, opened: socket.socket) -> list[Child]:
@@ -118,7 +121,13 @@ async def _greet(settings: Settings, url: str, at: str, held_why: str | None) ->
     await _until(lambda: _workers_alive(url, settings.workers))
     say(f"Imprint {__version__} is ready.")
     say(f"  Open      {at}")
-    say(f"  Sign in   with this key: {key}  (kept in {settings.home / 'operator.key'})")
+    # What a terminal shows is gone with it; what is written into a file or a journal stays.
+    shown = (
+        f"with this key: {key}  (kept in {settings.home / 'operator.key'})"
+        if sys.stdout.isatty()
+        else (f"with the key in {settings.home / 'operator.key'}")
+    )
+    say(f"  Sign in   {shown}")
     say(f"  Home      {settings.home}")
     if held_why:
         say(f"  HELD      nothing is sent: {held_why}. When you have looked: imprint incarnation --accept")

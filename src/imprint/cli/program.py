@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from imprint.cli import about, demo, processes, upkeep
+from imprint.cli import about, backfill, content, demo, processes, upkeep
 
 
 def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer.Typer:
@@ -15,6 +15,7 @@ def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
     @app.callback()
@@ -27,6 +28,8 @@ def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer
         """Publish creative work on schedule, exactly once."""
 
     processes.register(app, entrypoints, serve)
+    content.register(app)
+    backfill.register(app)
     upkeep.register(app)
     about.register(app)
     demo.register(app)

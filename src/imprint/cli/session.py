@@ -45,6 +45,12 @@ async def migrated(settings: Settings, url: str) -> tuple[Migration, ...]:
     return await migrate(url, before_change=None if settings.database_url else save)
 
 
+def expect_database(settings: Settings) -> None:
+    """Raise unless there is a database to look at: looking makes none."""
+    if settings.database_url is None and not exists(settings.home):
+        raise Unavailable("home.new", f"There is nothing in {settings.home} yet; run `imprint up` first.")
+
+
 @asynccontextmanager
 async def ready_database(settings: Settings, *, size: int = 5, create: bool = False) -> AsyncIterator[Database]:
     """Open a database that is up to date; one on a server must be so already.
@@ -52,8 +58,8 @@ async def ready_database(settings: Settings, *, size: int = 5, create: bool = Fa
     An embedded one is simply brought up to date, since it belongs to this program alone; but only a command
     that is meant to begin something makes a new one.
     """
-    if settings.database_url is None and not create and not exists(settings.home):
-        raise Unavailable("home.new", f"There is nothing in {settings.home} yet; run `imprint up` first.")
+    if not create:
+        expect_database(settings)
     async with reached(settings) as url:
         if settings.database_url is None:
             await migrated(settings, url)

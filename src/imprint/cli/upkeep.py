@@ -101,7 +101,8 @@ def incarnation(
         print_json({"id": str(found.id), "generation": found.generation, "sendsHeld": found.held_why})
     else:
         say(f"Database {found.id}, generation {found.generation}.")
-        say(f"Every send is held: {found.held_why}." if found.held_why else "Nothing is held.")
+        go_on = "Sends go on." if accept else "Nothing is held."
+        say(f"Every send is held: {found.held_why}." if found.held_why else go_on)
 
 
 def status(*, as_json: AsJson = False) -> None:
@@ -116,7 +117,7 @@ def status(*, as_json: AsJson = False) -> None:
         ["", "waiting", "running", "late", "stuck"],
         [(w.kind, w.waiting, w.running, w.late, w.stuck) for w in seen.work],
     )
-    if seen.workers:
+    if any(worker.alive for worker in seen.workers):
         rows = [
             (w.name, "alive" if w.alive else "silent", w.concurrency, f"{w.started_at:%Y-%m-%d %H:%M}")
             for w in seen.workers
@@ -127,7 +128,7 @@ def status(*, as_json: AsJson = False) -> None:
     for letters in seen.dead_letters:
         say(f"{letters.held} dead letters of {letters.entrypoint}.")
     if seen.held_why:
-        say(f"Every send is held: {seen.held_why}.")
+        say(f"Every send is held: {seen.held_why}. When you have looked: imprint incarnation --accept")
 
 
 def doctor(*, as_json: AsJson = False) -> None:
@@ -149,6 +150,8 @@ def doctor(*, as_json: AsJson = False) -> None:
 
 
 async def _migrate(settings: Settings, *, check: bool) -> tuple[Migration, ...]:
+    if check:
+        session.expect_database(settings)
     async with reached(settings) as url:
         if not check:
             return await session.migrated(settings, url)
@@ -180,7 +183,7 @@ async def _incarnation(settings: Settings, *, accept: bool) -> incarnations.Inca
         if accept:
             return await incarnations.accept(connection, settings.home)
         await incarnations.BEGIN.run(connection)
-        return await incarnations.READ.one(connection)
+        return await incarnations.look(connection, settings.home, embedded=settings.database_url is None)
 
 
 async def _status(settings: Settings) -> Status:
@@ -189,6 +192,7 @@ async def _status(settings: Settings) -> Status:
 
 
 async def _doctor(settings: Settings) -> list[Finding]:
+    session.expect_database(settings)
     async with reached(settings) as url:
         return await examine(settings, url)
 

@@ -142,7 +142,7 @@ _KINDS: tuple[tuple[str, Kind, str], ...] = (
     (
         "final",
         Kind.SPECIAL,
-        r"(?:final|last) (?:chapter|episode)|(?:chapitre|cap[ií]tulo) final|последняя глава|最[終终][話话回章]|마지막화",
+        r"(?:final|last) (?:chapter|episode)|(?:chapitre|cap[ií]tulo) final|последняя глава|最[終终][話话回]|마지막화",
     ),
     (
         "special",
@@ -199,7 +199,7 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _NOISE = re.compile(  # numbers that count something else
-    r"(?<!\d)\d{4}([-./])\d{1,2}\1\d{1,2}(?!\d)|(?<!\d)\d{1,2}([-./])\d{1,2}\2\d{4}(?!\d)"
+    r"\d{13,}|(?<!\d)\d{4}([-./])\d{1,2}\1\d{1,2}(?!\d)|(?<!\d)\d{1,2}([-./])\d{1,2}\2\d{4}(?!\d)"
     r"|[$€£¥] ?\d[\d.,]*|\d[\d.,]* ?[%€]|(?<!\d)\d{1,2}:\d{2}(?::\d{2})?(?!\d)"
 )
 _RANGE = re.compile(rf" ?(?P<sign>-|~|to|&|\+|,|and|bis|à|y|und|и) ?(?P<last>{_DIGITS.pattern})(?![\w%]|[.,]\d)")

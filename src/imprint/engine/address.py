@@ -17,7 +17,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise Unavailable(
             "address.taken",
             f"Imprint cannot listen on {host} port {port}: {error.strerror}; "
-            "set IMPRINT_PORT to another one, or to 0 for any.",
+            "set IMPRINT_HOST to an address of this machine and IMPRINT_PORT to a free port, or to 0 for any.",
         ) from error
     return opened
 

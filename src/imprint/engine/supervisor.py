@@ -91,7 +91,8 @@ class Supervisor:
             patience = asyncio.sleep(self.grace_seconds + EXTRA_SECONDS)
             await _first(process.wait(), self.hurry.wait(), patience)
         if process.returncode is None:
-            log.warning("a process did not end in time and is killed", pid=process.pid)
+            why = "at once, as asked" if self.hurry.is_set() else "it did not end in time"
+            log.warning("a process is killed", pid=process.pid, why=why)
             process.kill()
             await process.wait()
 

@@ -32,4 +32,5 @@ CONTENT = Lifecycle(
         Move("archive", (S.UPLOADED, S.PROCESSED), S.ARCHIVED, "it is kept, and no longer worked with"),
     ),
     needs={S.FAILED: ("error_code",)},
+    bars={S.UPLOADED: ("error_code",), S.PROCESSED: ("error_code",)},
 )

@@ -27,5 +27,12 @@ DERIVATION = Lifecycle(
         Move("retry", (S.FAILED,), S.PROCESSING, "it is tried again"),
         Move("remake", (S.PROCESSED,), S.PROCESSING, "it is made again"),
     ),
-    needs={S.FAILED: ("error_code",)},
+    needs={S.PROCESSED: ("object_id",), S.FAILED: ("error_code",)},
+    bars={
+        S.CREATED: ("lease_until", "object_id"),
+        # What is made again has no object until it is made: nobody is shown bytes that were found to be bad.
+        S.PROCESSING: ("object_id",),
+        S.PROCESSED: ("lease_until", "error_code"),
+        S.FAILED: ("lease_until", "object_id"),
+    },
 )

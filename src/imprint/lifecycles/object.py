@@ -18,6 +18,9 @@ class ObjectStatus(StrEnum):
 
 S = ObjectStatus
 
+# Where the bytes are and what they are; known from the moment they were read through and found to be what they should.
+VERIFIED = ("store", "key", "size", "sha256", "content_type")
+
 OBJECT = Lifecycle(
     table="object",
     states=S,
@@ -29,5 +32,11 @@ OBJECT = Lifecycle(
         Move("finish", (S.PROCESSING,), S.PROCESSED, "the variants are there"),
         Move("fail", (S.CREATED, S.UPLOADING, S.PROCESSING), S.FAILED, "the upload or the processing failed"),
     ),
-    needs={S.FAILED: ("error_code",)},
+    needs={
+        S.UPLOADING: ("store", "key", "expected_size", "expected_type", "nonce", "expires_at"),
+        S.UPLOADED: VERIFIED,
+        S.PROCESSING: VERIFIED,
+        S.PROCESSED: VERIFIED,
+        S.FAILED: ("error_code",),
+    },
 )

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -30,6 +30,9 @@ FORGET_WORKERS = query("worker_forget_all", Nothing)
 
 async def back_up(url: str, target: Path, *, replace: bool = False) -> int:
     """Write the whole database into a file and say how many bytes; the file is whole or not there."""
+    if target.name == "-" or (target.exists() and not target.is_file()):
+        raise Problem("backup.not_a_file", f"A backup is written into a file; {target} is something else.")
+    target = target.resolve()  # a link stays a link
     if target.exists() and not replace:
         raise Problem("backup.exists", f"{target} is already there; choose another name or use --force.")
     if not target.parent.is_dir():
@@ -170,6 +173,7 @@ async def _run(command: list[str | Path], password: str | None, code: str, what:
             capture_output=True,
             text=True,
             check=False,
+            umask=0o077,  # a backup is everything Imprint knows
         )
 
     done = await asyncio.to_thread(run)
@@ -199,4 +203,4 @@ def _without_password(url: str) -> tuple[str, str | None]:
     password = options.pop("password", None) or parts.password
     user_at = f"{parts.username}@" if parts.username else ""
     place = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=user_at + place, query=urlencode(options))), password
+    return urlunsplit(parts._replace(netloc=user_at + place, query=urlencode(options, quote_via=quote))), password

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from imprint.log import hide_in_text
-from imprint.problem import Problem, Unavailable, WrongVersion
+from imprint.problem import BadSettings, Problem, Unavailable, WrongVersion
 from imprint.settings import Settings
 from imprint.store.embedded import running
 from imprint.store.home import explained
@@ -119,10 +119,10 @@ async def connect(url: str, *, seconds: float = 10) -> Connection:
         return await asyncpg.connect(url, timeout=seconds, server_settings={"application_name": "imprint"})
     except ValueError:
         # Not a word of what was wrong with it, nor as a cause: that would quote a part of the password.
-        raise Unavailable(
+        raise BadSettings(
             "database.url",
-            "IMPRINT_DATABASE_URL cannot be understood; it should read postgresql://user:password@host:5432/database, "
-            "with special characters of the password written as %40 and the like.",
+            "IMPRINT_DATABASE_URL cannot be understood; it should read postgresql://user@host:5432/database, "
+            "a password after the user and a colon, its special characters written as %40 and the like.",
         ) from None
     except Exception as error:  # whatever a server can do wrong becomes one sentence
         raise _no_connection(error) from error

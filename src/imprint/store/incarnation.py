@@ -8,7 +8,7 @@ its original may still be sending. Either way every send is held until a person 
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -86,6 +86,13 @@ async def check(connection: Link, home: Path, *, embedded: bool) -> Incarnation:
     if not why and not found.held_since:
         await advance(connection, home)
     return await READ.one(connection)
+
+
+async def look(connection: Link, home: Path, *, embedded: bool) -> Incarnation:
+    """Say what a start would find, and change nothing."""
+    found = await READ.one(connection)
+    why = found.held_why or judge(found, read_mark(home), embedded=embedded, folder=_folder(home))
+    return replace(found, held_why=why)
 
 
 async def advance(connection: Link, home: Path) -> None:

@@ -1,5 +1,6 @@
 """The operator's key: what one signs in with as long as Imprint knows no people."""
 
+import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -7,17 +8,24 @@ from pathlib import Path
 from imprint.store.home import explained
 
 FILE = "operator.key"
+LEAST_LENGTH = 16
 
 
 def operator_key(home: Path) -> str:
     """Read the key, made at the first start and readable by its owner only."""
     file = home / FILE
     with explained(home):
-        if not file.exists():
+        if not file.exists() or len(file.read_text().strip()) < LEAST_LENGTH:  # an empty key would let everybody in
             temporary = home / f".{FILE}.{secrets.token_hex(4)}"
             temporary.touch(mode=0o600)
-            temporary.write_text(secrets.token_urlsafe(24))
-            with suppress(FileExistsError):  # a link never takes the place of another process's key
-                file.hardlink_to(temporary)
-            temporary.unlink()
+            with temporary.open("w") as new:
+                new.write(secrets.token_urlsafe(24))
+                new.flush()
+                os.fsync(new.fileno())
+            if file.exists():
+                temporary.replace(file)
+            else:
+                with suppress(FileExistsError):  # a link never takes the place of another process's key
+                    file.hardlink_to(temporary)
+                temporary.unlink()
         return file.read_text().strip()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -78,6 +79,22 @@ class Told:
     late_ms: float
     audit: list[Line]
     status: str
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        audit = [
+            {
+                "at": line.at.isoformat(),
+                "lifecycle": line.lifecycle,
+                "move": line.move,
+                "from": line.source,
+                "to": line.target,
+                "who": line.actor,
+                "why": line.reason,
+            }
+            for line in self.audit
+        ]
+        return {"refused": self.refused, "lateMs": round(self.late_ms, 1), "status": self.status, "audit": audit}
 
 
 async def tell(database: Database, say: Callable[[str], None]) -> Told:

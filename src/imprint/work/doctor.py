@@ -16,7 +16,10 @@ from imprint.settings import Settings
 from imprint.store.db import FACTS, connect, refuse_unfit
 from imprint.store.migrate import pending
 from imprint.store.query import Link, query
+from imprint.work import mismatch
 from imprint.work.status import Status, status
+from imprint.work.trouble import named, trouble, until
+from imprint.work.vault import Vault
 
 LEAST_DISK = 1 << 30
 MOST_CLOCK_DRIFT = timedelta(seconds=2)
@@ -78,7 +81,7 @@ async def examine(settings: Settings, url: str) -> list[Finding]:
     except Problem as problem:
         return [*findings, Finding(Level.BAD, "database", problem.sentence, "Start the server or mend the URL.")]
     try:
-        findings += [finding async for finding in _database(connection)]
+        findings += [finding async for finding in _database(connection, settings)]
     finally:
         await connection.close()
     return findings
@@ -106,7 +109,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
     )
 
 
-async def _database(connection: Link) -> AsyncIterator[Finding]:
+async def _database(connection: Link, settings: Settings) -> AsyncIterator[Finding]:
     facts = await FACTS.one(connection)
     try:
         refuse_unfit(facts)
@@ -127,6 +130,10 @@ async def _database(connection: Link) -> AsyncIterator[Finding]:
     yield await _lifecycles(connection)
     yield await _time(connection)
     for finding in _work(await status(connection)):
+        yield finding
+    async for finding in _content(connection, settings):
+        yield finding
+    async for finding in _accounts(connection, settings):
         yield finding
 
 
@@ -156,6 +163,84 @@ async def _time(connection: Link) -> Finding:
     return Finding(Level.OK, "clock", f"{moment.now:%Y-%m-%d %H:%M:%S} UTC")
 
 
+async def _accounts(connection: Link, settings: Settings) -> AsyncIterator[Finding]:
+    seen = await trouble(connection, Vault.of(settings))
+    for account in seen.unwell:
+        waits = f" {account.waiting} publications wait for it." if account.waiting else ""
+        yield Finding(
+            Level.WARN,
+            "accounts",
+            f"{named(account)}: {account.trouble or 'it must be connected anew.'}",
+            f"Run `imprint account reconnect {named(account)}`.{waits}",
+        )
+    for ending in seen.ending:
+        yield Finding(
+            Level.WARN,
+            "accounts",
+            f"the sign-in of {named(ending)} ends on {until(ending.renewable_until)}",
+            f"Run `imprint account reconnect {named(ending)}` before.",
+        )
+    if seen.missing_keys:
+        yield Finding(
+            Level.BAD,
+            "keys",
+            f"sign-ins are sealed with keys that are not in {Vault.of(settings).file}",
+            "Put the file back from a backup, or connect the accounts anew.",
+        )
+
+
+async def _content(connection: Link, settings: Settings) -> AsyncIterator[Finding]:
+    for wrong in await mismatch.states(connection):
+        yield Finding(
+            Level.BAD, "content", _counted(wrong), "Run `imprint backfill --fix-status`, which verifies and mends."
+        )
+    for failed in await mismatch.FAILED.all(connection):
+        yield Finding(
+            Level.WARN,
+            "content",
+            f"failed: {_counted(failed)}",
+            "Run `imprint content list --status failed`; when the cause is gone, `imprint content retry-failed`.",
+        )
+    async for looked in mismatch.stored(connection, settings):
+        for finding in _bytes(looked):
+            yield finding
+
+
+def _bytes(looked: mismatch.Looked) -> Iterator[Finding]:
+    if looked.problem:
+        yield Finding(Level.BAD, "bytes", looked.problem.sentence, f"Make the store {looked.store} reachable again.")
+        return
+    such = f", such as {', '.join(looked.examples)}" if looked.examples else ""
+    if looked.missing:
+        yield Finding(
+            Level.BAD,
+            "bytes",
+            f"{looked.missing} objects are missing in the store {looked.store}{such}",
+            "Is the right folder or bucket set? Then run `imprint backfill --fix-status`.",
+        )
+    if looked.wrong_size:
+        yield Finding(
+            Level.BAD,
+            "bytes",
+            f"{looked.wrong_size} objects have another size in the store {looked.store}{such}",
+            "Run `imprint backfill --fix-status`.",
+        )
+    if looked.orphans:
+        yield Finding(
+            Level.OK,
+            "bytes",
+            f"{looked.orphans} objects ({looked.orphan_bytes:,} bytes) belong to nothing; a worker will remove them",
+        )
+    if not looked.missing and not looked.wrong_size:
+        yield Finding(
+            Level.OK, "bytes", f"{looked.objects} objects in the store {looked.store}; {looked.share} was listed"
+        )
+
+
+def _counted(wrong: mismatch.Mismatch) -> str:
+    return f"{wrong.contents} {wrong.what} (such as {', '.join(wrong.examples)})"
+
+
 def _work(seen: Status) -> Iterator[Finding]:
     if seen.held_why:
         yield Finding(
@@ -172,18 +257,25 @@ def _work(seen: Status) -> Iterator[Finding]:
     else:
         yield Finding(Level.OK, "workers", f"{len(alive)} alive")
     if silent := [worker.name for worker in seen.workers if not worker.alive]:
-        yield Finding(Level.WARN, "workers", f"{', '.join(silent)} ended without a goodbye", "Look at its log.")
+        advice = "Nothing to do if you ended it; it is forgotten after a day."
+        yield Finding(Level.WARN, "workers", f"{', '.join(silent)} ended without a goodbye", advice)
     for work in seen.work:
         if work.stuck:
             yield Finding(
                 Level.BAD, work.kind, f"{work.stuck} stuck", "Is a worker alive? It takes them back by itself."
             )
         if work.late:
-            yield Finding(Level.WARN, work.kind, f"{work.late} late", "Look at the accounts and the workers.")
+            yield Finding(Level.WARN, work.kind, f"{work.late} late", _late(work.kind))
     for letters in seen.dead_letters:
         yield Finding(Level.WARN, "dead letters", f"{letters.held} of {letters.entrypoint}", "Look at why they failed.")
     if seen.unknown:
         yield Finding(Level.WARN, "publications", f"{seen.unknown} unknown", "Decide whether each of them is out.")
+
+
+def _late(kind: str) -> str:
+    if kind == "variants":
+        return "Is a worker alive, and the store reachable? `imprint backfill` puts in again what was lost."
+    return "Look at the accounts and the workers."
 
 
 def _which(settings: Settings) -> str:

@@ -13,6 +13,22 @@ SELECT 'sources',
            AND next_check_at < imprint_now() - interval '1 min'),
        (SELECT count(*) FROM source WHERE lease_until IS NOT NULL AND wake_at < imprint_now() - interval '30 s')
 UNION ALL
+SELECT 'uploads',
+       (SELECT count(*) FROM object WHERE variant IS NULL AND status = 'created' AND deleted_at IS NULL),
+       (SELECT count(*) FROM object WHERE variant IS NULL AND status = 'uploading' AND deleted_at IS NULL),
+       0,
+       (SELECT count(*) FROM object o JOIN content c ON c.id = o.content_id AND c.deleted_at IS NULL
+           WHERE o.variant IS NULL AND o.status IN ('created', 'uploading')
+             AND o.expires_at < imprint_now() - interval '1 hour')
+UNION ALL
+SELECT 'variants',
+       count(*) FILTER (WHERE d.lease_until IS NULL),
+       count(*) FILTER (WHERE d.lease_until IS NOT NULL),
+       count(*) FILTER (WHERE d.lease_until IS NULL AND d.status_at < imprint_now() - interval '10 min'),
+       count(*) FILTER (WHERE d.lease_until < imprint_now() - interval '5 min')
+FROM derivation d JOIN content c ON c.id = d.parent_id AND c.deleted_at IS NULL AND c.status IN ('uploaded', 'processing')
+WHERE d.status IN ('created', 'processing') AND d.deleted_at IS NULL AND d.wanted
+UNION ALL
 SELECT 'jobs',
        count(*) FILTER (WHERE status = 'queued'),
        count(*) FILTER (WHERE status = 'picked'),

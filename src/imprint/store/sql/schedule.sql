@@ -1,0 +1,72 @@
+-- name: schedule_now
+-- The moment it is for Imprint.
+SELECT imprint_now() AS now
+
+-- name: schedule_accounts
+-- Accounts of a person, kept as they are until the transaction ends; always taken before publications.
+SELECT id, platform, label, name, status FROM account
+WHERE id = ANY ($1::uuid[]) AND owner = $2 AND deleted_at IS NULL ORDER BY id FOR SHARE
+
+-- name: schedule_default
+-- The account a person publishes to when none is named.
+SELECT id FROM account WHERE owner = $1 AND is_default AND deleted_at IS NULL
+
+-- name: schedule_hold
+-- The publications of a post, kept as they are until the transaction ends; always taken before the post.
+SELECT id, account_id, file_id, status, intent_at IS NOT NULL AS left, due_at, deleted_at IS NOT NULL AS dismissed
+FROM publication WHERE post_id = $1 ORDER BY id FOR UPDATE
+
+-- name: schedule_insert
+-- Plans a publication.
+INSERT INTO publication (post_id, account_id, file_id, scheduled_at, zone, jitter_seconds, due_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id
+
+-- name: schedule_again
+-- Plans a publication that failed for another time.
+UPDATE publication SET status = 'pending', scheduled_at = $2, zone = $3, jitter_seconds = $4, due_at = $5,
+    error_code = NULL, crashes = 0, intent_at = NULL, snapshot = NULL, snapshot_sha256 = NULL
+WHERE id = $1 AND status = 'failed' AND deleted_at IS NULL RETURNING id
+
+-- name: schedule_move
+-- Gives the waiting publications of a post another time, each with the jitter it has; what runs is not touched.
+UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4,
+    due_at = $3::timestamptz + make_interval(secs => jitter_seconds)
+WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+RETURNING id, account_id, due_at
+
+-- name: schedule_bring_forward
+-- Lets the waiting publications of a post go now.
+UPDATE publication SET scheduled_at = imprint_now(), zone = $3, jitter_seconds = 0, due_at = imprint_now()
+WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+RETURNING id, account_id, due_at
+
+-- name: schedule_withdraw
+-- Cancels the waiting publications of a post.
+UPDATE publication SET status = 'cancelled', error_code = 'cancelled_by_hand'
+WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+RETURNING id, account_id, due_at
+
+-- name: schedule_cancel
+-- Cancels what waits and what runs without an intent; the fence grows, so that the worker's word no longer counts.
+UPDATE publication SET status = 'cancelled', error_code = 'cancelled_by_hand', phase = NULL, lease_until = NULL,
+    fence = fence + CASE status WHEN 'running' THEN 1 ELSE 0 END
+WHERE post_id = $1 AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+  AND (status = 'pending' OR (status = 'running' AND intent_at IS NULL))
+RETURNING id, account_id, due_at
+
+-- name: schedule_dismiss
+-- Lets go of publications that failed and nobody wants any more.
+UPDATE publication SET deleted_at = imprint_now()
+WHERE post_id = $1 AND status = 'failed' AND deleted_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+RETURNING id, account_id, due_at
+
+-- name: schedule_retry
+-- Tries what failed once more: now, or at its time if that has not come yet.
+UPDATE publication SET status = 'pending', error_code = NULL, crashes = 0, intent_at = NULL, snapshot = NULL,
+    snapshot_sha256 = NULL, due_at = greatest(imprint_now(), scheduled_at + make_interval(secs => jitter_seconds))
+WHERE post_id = $1 AND status = 'failed' AND deleted_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+RETURNING id, account_id, due_at
+
+-- name: schedule_waiting_on
+-- The posts of which something waits for an account.
+SELECT DISTINCT post_id AS id FROM publication WHERE account_id = $1 AND status = 'pending' ORDER BY post_id

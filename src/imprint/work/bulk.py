@@ -1,0 +1,36 @@
+"""Bulk: the same for many rows, each in a transaction of its own, with a report of what became of each."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from imprint.problem import Problem
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Result]):
+    """What became of one row: a result or a problem."""
+
+    id: UUID
+    result: Result | None = None
+    problem: Problem | None = None
+
+    def as_data(self, result: object = None) -> dict[str, object]:
+        """Give it as plain data, with the result as the caller writes it."""
+        if self.problem is not None:
+            return {"id": self.id, "ok": False, "code": self.problem.code, "error": self.problem.sentence}
+        return {"id": self.id, "ok": True, "result": result}
+
+
+async def each(rows: Iterable[UUID], act: Callable[[UUID], Awaitable[Result]]) -> list[Outcome[Result]]:
+    """Do it for each row, once; a problem with one does not stop the others."""
+    outcomes: list[Outcome[Result]] = []
+    for row in dict.fromkeys(rows):
+        try:
+            outcomes.append(Outcome(row, result=await act(row)))
+        except Problem as problem:
+            outcomes.append(Outcome(row, problem=problem))
+    return outcomes

@@ -1,0 +1,492 @@
+"""Posts: write, change, look at, declare ready, copy, delete. When they go out is decided in schedule.py.
+
+Every function is one transaction. The rules are told here in sentences; those that protect what was sent are also
+triggers, which refuse whoever goes past this file.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import asyncpg
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from imprint.decisions.schedule import BadTime, Late, zone_of
+from imprint.lifecycles.post import POST, PostStatus
+from imprint.platforms.registry import PLATFORMS
+from imprint.problem import Problem
+from imprint.store.db import Database
+from imprint.store.query import Link, Nothing, query
+
+MOST_FILES = 100
+SHORTEST_PREFIX = 4
+LONGEST_OVERRIDES = 100_000
+# Until something of it is to go out: nothing that a worker could be about to take.
+WITH_ITS_AUTHOR = (PostStatus.REVIEW, PostStatus.DRAFT)
+EDITABLE = (*WITH_ITS_AUTHOR, PostStatus.SCHEDULED, PostStatus.FAILED)
+
+
+def _sayable(text: str) -> str:
+    # What PostgreSQL cannot keep and JSON cannot carry: NUL, and halves of characters.
+    if "\x00" in text or text.encode(errors="replace") != text.encode(errors="surrogatepass"):
+        raise ValueError("it holds characters that are none")
+    return text
+
+
+def _zone(name: str) -> str:
+    try:
+        return zone_of(name).key
+    except BadTime as bad:
+        raise ValueError(bad.sentence) from None
+
+
+def _once(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+def _known_platforms(overrides: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    for name, changes in overrides.items():
+        if name not in PLATFORMS:
+            raise ValueError(f"there is no platform {name[:40]!r}")
+        try:
+            Overridden.model_validate({key: value for key, value in changes.items() if key in OVERRIDABLE})
+        except ValidationError as error:
+            where, what = _first(error)
+            raise ValueError(f"{name}.{where}: {what}") from None
+    if len(_sayable(json.dumps(overrides, ensure_ascii=False, allow_nan=False))) > LONGEST_OVERRIDES:
+        raise ValueError(f"all together they have {LONGEST_OVERRIDES} letters at most")
+    return overrides
+
+
+def _first(error: ValidationError) -> tuple[str, str]:
+    """Say where the first mistake is and what it is, without the value."""
+    first = error.errors(include_input=False, include_context=False, include_url=False)[0]
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    told = "is not a field of a post" if first["type"] == "extra_forbidden" else message[:1].lower() + message[1:]
+    return ".".join(str(part) for part in first["loc"]) or "a field", told
+
+
+Text = Annotated[str, AfterValidator(_sayable)]
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_sayable)]
+Words = Annotated[tuple[Word, ...], Field(max_length=100), AfterValidator(_once)]
+Classification = Literal["nudity", "sexual", "gore", "language", "ideology"]
+
+
+class Overridden(BaseModel):
+    """The fields of a post that can be different for one platform; every other name is an option of the platform."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+        strict=False,
+    )
+
+    title: Annotated[Text, StringConstraints(strip_whitespace=True, max_length=500)] = ""
+    description: Annotated[Text, StringConstraints(max_length=200_000)] = ""
+    body: Annotated[Text, StringConstraints(max_length=1_000_000)] = ""
+    tags: Words = ()
+    category_path: Annotated[Word, StringConstraints(max_length=500)] | None = None
+    is_mature: bool = False
+    mature_level: Literal["strict", "moderate"] | None = None
+    mature_classification: tuple[Classification, ...] = ()
+    gallery_ids: Words = ()
+    allow_comments: bool = True
+    allow_free_download: bool = False
+    is_ai_generated: bool = False
+    no_ai: bool = False
+    display_resolution: Annotated[int, Field(ge=0, le=8)] = 0
+
+
+OVERRIDABLE = frozenset(to_camel(name) for name in Overridden.model_fields)
+
+
+class Fields(Overridden):
+    """Everything a person writes of a post."""
+
+    kind: Literal["artwork", "article"] = "artwork"
+    upload_mode: Literal["single", "multiple"] = "single"
+    overrides: Annotated[dict[str, dict[str, Any]], AfterValidator(_known_platforms)] = Field(default_factory=dict)
+    late_policy: Late = Late.PUBLISH
+    late_hours: Annotated[int, Field(ge=0, le=8784)] | None = None
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+
+    def columns(self) -> tuple[object, ...]:
+        """Give the values in the order of the statements that write them."""
+        return (
+            self.kind,
+            self.title,
+            self.description,
+            self.body,
+            list(self.tags),
+            self.category_path,
+            self.is_mature,
+            self.mature_level,
+            list(self.mature_classification),
+            list(self.gallery_ids),
+            self.allow_comments,
+            self.allow_free_download,
+            self.is_ai_generated,
+            self.no_ai,
+            self.display_resolution,
+            self.upload_mode,
+            json.dumps(self.overrides),
+            str(self.late_policy),
+            self.late_hours,
+            self.zone,
+        )
+
+
+@dataclass(frozen=True)
+class Post:
+    """A post as it is written down."""
+
+    id: UUID
+    owner: str
+    kind: str
+    title: str
+    description: str
+    body: str
+    tags: list[str]
+    category_path: str | None
+    is_mature: bool
+    mature_level: str | None
+    mature_classification: list[str]
+    gallery_ids: list[str]
+    allow_comments: bool
+    allow_free_download: bool
+    is_ai_generated: bool
+    no_ai: bool
+    display_resolution: int
+    upload_mode: str
+    overrides: str
+    late_policy: str
+    late_hours: int | None
+    zone: str
+    revision: int
+    status: str
+    status_at: datetime
+    created_at: datetime
+    edited_at: datetime
+
+    def fields(self) -> dict[str, Any]:
+        """Give what a person wrote, by the names of the JSON."""
+        written = {to_camel(name): getattr(self, name) for name in Fields.model_fields}
+        return {**written, "overrides": json.loads(self.overrides)}
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            **self.fields(),
+            "revision": self.revision,
+            "statusAt": self.status_at,
+            "createdAt": self.created_at,
+            "editedAt": self.edited_at,
+        }
+
+
+@dataclass(frozen=True)
+class PostFile:
+    """A file of a post and what is known of its bytes; `confirmed` when they are here and verified."""
+
+    id: UUID
+    content_id: UUID
+    position: int
+    alt: str
+    name: str
+    store: str | None
+    key: str | None
+    size: int | None
+    sha256: str | None
+    content_type: str | None
+    width: int | None
+    height: int | None
+    confirmed: bool
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data, without where its bytes are."""
+        return {to_camel(name): value for name, value in asdict(self).items() if name not in {"store", "key"}}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A publication of a post and the account it is on."""
+
+    id: UUID
+    account_id: UUID
+    platform: str
+    label: str | None
+    name: str
+    file_id: UUID | None
+    status: str
+    status_at: datetime
+    phase: str | None
+    scheduled_at: datetime | None
+    zone: str | None
+    jitter_seconds: int
+    due_at: datetime
+    held: bool
+    crashes: int
+    remote_id: str | None
+    error_code: str | None
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        data = {to_camel(name): value for name, value in asdict(self).items() if name != "due_at"}
+        return {**data, "actualPublishAt": self.due_at}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A post in a list: how many files it has, on how many accounts it is out, and when it goes out next."""
+
+    id: UUID
+    kind: str
+    title: str
+    status: str
+    status_at: datetime
+    created_at: datetime
+    zone: str
+    files: int
+    out: int
+    next_at: datetime | None
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {to_camel(name): value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many posts are in a state."""
+
+    status: str
+    posts: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that was made, found or changed."""
+
+    id: UUID
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything about one post."""
+
+    post: Post
+    files: list[PostFile]
+    publications: list[Planned]
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data, with the moves that are open to it."""
+        return {
+            **self.post.as_data(),
+            "files": [each.as_data() for each in self.files],
+            "publications": [each.as_data() for each in self.publications],
+            "moves": [{"name": arrow.name, "to": str(arrow.target)} for arrow in POST.open_to(self.post.status)],
+        }
+
+
+CREATE = query("post_create", Row)
+SHOW = query("post_show", Post)
+LOCK = query("post_lock", Post)
+FOUND = query("post_found", Row)
+LIST = query("post_list", Listed)
+COUNTS = query("post_counts", Count)
+EDIT = query("post_edit", Row)
+FILES = query("post_files", PostFile)
+PUBLICATIONS = query("post_publications", Planned)
+APPROVE = query("post_approve", Row)
+REOPEN = query("post_reopen", Row)
+REWORK = query("post_rework", Row)
+COPY = query("post_copy", Row)
+COPY_FILES = query("post_copy_files", Nothing)
+
+
+async def create(database: Database, owner: str, given: Mapping[str, object]) -> UUID:
+    """Make a post, in review; `given` has the names of the JSON."""
+    fields = checked(given)
+    async with database.transaction(owner, "a new post") as connection:
+        return (await CREATE.one(connection, owner, *fields.columns())).id
+
+
+async def edit(
+    database: Database, owner: str, post: UUID, changes: Mapping[str, object], *, revision: int | None = None
+) -> Shown:
+    """Change what is given and nothing else; with `revision` only if nobody has changed it in the meantime.
+
+    A post that is out, on its way or unknown stays as it is; one that is ready or scheduled must stay ready.
+    """
+    async with database.transaction(owner, "edited") as connection:
+        before = await locked(connection, owner, post)
+        if revision is not None and revision != before.revision:
+            raise Problem("post.changed", "Somebody has changed this post in the meantime; look at it again.")
+        fields = checked({**before.fields(), **changes})
+        if fields.upload_mode != before.upload_mode and before.status not in WITH_ITS_AUTHOR:
+            raise Problem("post.planned", "How files are uploaded cannot be changed while it is scheduled.")
+        if before.status not in EDITABLE:
+            raise frozen(before)
+        try:
+            await EDIT.one(connection, post, owner, *fields.columns())
+        except asyncpg.CheckViolationError as refused:
+            raise explained(refused, before) from None
+        await still_ready(connection, owner, post)
+        return await show(connection, owner, post)
+
+
+async def ready(database: Database, owner: str, post: UUID) -> None:
+    """Declare a post ready: it needs a title and a confirmed file, an article a body; every file must be confirmed."""
+    async with database.transaction(owner, "it is ready") as connection:
+        found = await locked(connection, owner, post)
+        if found.status != PostStatus.REVIEW:
+            raise Problem(
+                "post.not_in_review", f"Only a post in review can be declared ready; this one is {_is(found)}."
+            )
+        if missing := lacks(found, await FILES.all(connection, post)):
+            raise missing
+        await APPROVE.one(connection, post)
+
+
+async def reopen(database: Database, owner: str, post: UUID) -> None:
+    """Take a draft back into review, or a post that failed back to its author as a draft."""
+    async with database.transaction(owner, "it needs more work") as connection:
+        found = await locked(connection, owner, post)
+        move = {PostStatus.DRAFT: REOPEN, PostStatus.FAILED: REWORK}.get(PostStatus(found.status))
+        if move is None:
+            raise Problem(
+                "post.not_reopenable",
+                f"Only a draft or a post that failed can be taken back; this one is {_is(found)}.",
+            )
+        try:
+            await move.one(connection, post)
+        except asyncpg.CheckViolationError:
+            raise unknown() from None
+
+
+async def duplicate(database: Database, owner: str, post: UUID) -> UUID:
+    """Make another post of the same words and files, in review."""
+    async with database.transaction(owner, f"a copy of {post}") as connection:
+        made = await COPY.first(connection, post, owner)
+        if made is None:
+            raise missing_post()
+        await COPY_FILES.run(connection, post, made.id)
+        return made.id
+
+
+async def show(connection: Link, owner: str, post: UUID) -> Shown:
+    """Give everything about one post."""
+    found = await SHOW.first(connection, post, owner)
+    if found is None:
+        raise missing_post()
+    return Shown(found, await FILES.all(connection, post), await PUBLICATIONS.all(connection, post))
+
+
+async def listed(
+    connection: Link, owner: str, *, status: str | None = None, after: Listed | None = None, limit: int = 100
+) -> list[Listed]:
+    """Give a page of posts, the newest first, going on after the last one of the page before."""
+    if status is not None and status not in set(PostStatus):
+        raise Problem("post.no_such_state", f"A post is never {status!r}; it is {', '.join(PostStatus)}.")
+    at, last = (after.created_at, after.id) if after else (None, None)
+    return await LIST.all(connection, owner, status, at, last, limit)
+
+
+async def counts(connection: Link, owner: str) -> dict[str, int]:
+    """Say how many posts there are in each state."""
+    return {row.status: row.posts for row in await COUNTS.all(connection, owner)}
+
+
+async def find(connection: Link, owner: str, text: str) -> UUID:
+    """Find a post by its id or by the first letters of it, as a person types them."""
+    letters = text.strip().lower().replace("-", "")
+    try:
+        low, high = UUID(letters.ljust(32, "0")), UUID(letters.ljust(32, "f"))
+    except ValueError:
+        raise missing_post() from None
+    found = await FOUND.all(connection, low, high, owner)
+    if len(found) > 1:
+        raise Problem("post.ambiguous", f"Several posts have an id that begins with {text}; write more of it.")
+    if not found or len(letters) < SHORTEST_PREFIX:
+        raise missing_post()
+    return found[0].id
+
+
+async def locked(connection: Link, owner: str, post: UUID) -> Post:
+    """Give a post and keep it as it is until the transaction ends."""
+    found = await LOCK.first(connection, post, owner)
+    if found is None:
+        raise missing_post()
+    return found
+
+
+async def still_ready(connection: Link, owner: str, post: UUID) -> None:
+    """Raise when a post that was declared ready no longer is."""
+    found = await locked(connection, owner, post)
+    if found.status != PostStatus.REVIEW and (missing := lacks(found, await FILES.all(connection, post))):
+        raise missing
+
+
+def checked(given: Mapping[str, object]) -> Fields:
+    """Read what a person gave, or say in one sentence what is wrong with it."""
+    try:
+        fields = Fields.model_validate(dict(given), by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise Problem("post.invalid", f"{': '.join(_first(error))}.") from None
+    if not fields.is_mature and (fields.mature_level or fields.mature_classification):
+        raise Problem("post.invalid", "matureLevel, matureClassification: only of a post that is mature.")
+    return fields
+
+
+def lacks(post: Post, files: Sequence[PostFile]) -> Problem | None:
+    """Say what a post still needs before it can go out; None when it is ready."""
+    if not post.title.strip():
+        return Problem("post.no_title", "A post needs a title.")
+    if post.kind == "article" and not post.body.strip():
+        return Problem("post.no_body", "An article needs a body.")
+    if post.kind == "artwork" and not files:
+        return Problem("post.no_file", "A post needs at least one file.")
+    if unconfirmed := next((file for file in files if not file.confirmed), None):
+        return Problem(
+            "post.unconfirmed_file", f"The bytes of {unconfirmed.name!r} are not here, or not confirmed yet."
+        )
+    return None
+
+
+def explained(refused: asyncpg.CheckViolationError, post: Post) -> Exception:
+    """Turn a refusal of the database into a sentence; one that nobody expected stays what it is."""
+    return frozen(post) if refused.constraint_name == "post_frozen" else refused
+
+
+def frozen(post: Post) -> Problem:
+    """Say why a post cannot be changed."""
+    if post.status == PostStatus.PUBLISHED:
+        return Problem("post.published", "A published post cannot be changed; duplicate it.")
+    if post.status in {PostStatus.UPLOADING, PostStatus.PUBLISHING}:
+        return Problem("post.on_its_way", "It is on its way and cannot be changed now; cancel it first, or wait.")
+    return unknown()
+
+
+def unknown() -> Problem:
+    """Say that nobody knows whether it is out."""
+    return Problem(
+        "post.unknown", "Nobody can tell whether it is out somewhere; decide that first with `imprint resolve`."
+    )
+
+
+def missing_post() -> Problem:
+    """Say that there is no such post."""
+    return Problem("post.missing", "There is no such post.")
+
+
+def _is(post: Post) -> str:
+    return f"in {post.status}" if post.status == PostStatus.REVIEW else post.status

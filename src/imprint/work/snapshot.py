@@ -1,0 +1,174 @@
+"""A snapshot: exactly what a publication sends, frozen when its intent is made, and the hash of it.
+
+Whatever is edited afterwards, every attempt of that intent sends the same. The text is canonical JSON, so that the same
+content has the same hash on every machine.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from imprint.platforms.registry import PLATFORMS
+from imprint.platforms.work import Bytes, File, Work
+from imprint.problem import Problem
+from imprint.store.query import Link, query
+from imprint.work.post import FILES, OVERRIDABLE, SHOW, Overridden, Post, PostFile, Row, lacks, locked, missing_post
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What a publication is: one post, or one file of it, on one account."""
+
+    publication_id: UUID
+    post_id: UUID
+    owner: str
+    account_id: UUID
+    platform: str
+    file_id: UUID | None
+
+
+OF = query("post_of_publication", Sending)
+HOLD_PUBLICATION = query("post_hold_publication", Row)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The text that is stored, and its hash."""
+
+    text: str = field(repr=False)
+    sha256: str
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Snapshot":
+        """Write data as canonical JSON."""
+        text = canonical(data)
+        return cls(text, sha256(text.encode()).hexdigest())
+
+    def work(self, opened: Callable[[UUID], Bytes]) -> Work:
+        """Make the work that is sent; `opened` gives the bytes of a content. What is sent follows from the text."""
+        if sha256(self.text.encode()).hexdigest() != self.sha256:
+            raise Problem("snapshot.changed", "What was to be sent is not what was written down; it is not sent.")
+        data = json.loads(self.text)
+        return Work(
+            key=data["key"],
+            made_at=datetime.fromisoformat(data["madeAt"]),
+            title=data["title"],
+            description=data["description"],
+            tags=tuple(data["tags"]),
+            category_path=data["categoryPath"],
+            is_mature=data["isMature"],
+            mature_level=data["matureLevel"],
+            mature_classification=tuple(data["matureClassification"]),
+            gallery_ids=tuple(data["galleryIds"]),
+            allow_comments=data["allowComments"],
+            allow_free_download=data["allowFreeDownload"],
+            is_ai_generated=data["isAiGenerated"],
+            no_ai=data["noAi"],
+            display_resolution=data["displayResolution"],
+            options=data["options"],
+            files=tuple(
+                File(
+                    name=each["name"],
+                    type=each["type"],
+                    size=each["size"],
+                    sha256=each["sha256"],
+                    open=opened(UUID(each["contentId"])),
+                    alt=each["alt"],
+                    width=each["width"],
+                    height=each["height"],
+                )
+                for each in data["files"]
+            ),
+        )
+
+
+def canonical(data: Mapping[str, Any]) -> str:
+    """Write data so that the same data is always the same text: sorted names, no spaces, no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+async def take(connection: Link, publication: UUID, made_at: datetime) -> Snapshot:
+    """Freeze what a publication sends, in the transaction that makes its intent.
+
+    The publication and then the post are locked until it ends: an edit either came before and is in it, or comes after
+    and finds the intent.
+    """
+    if await HOLD_PUBLICATION.first(connection, publication) is None:
+        raise _missing()
+    sending = await _sending(connection, publication)
+    return await _snapshot(connection, sending, await locked(connection, sending.owner, sending.post_id), made_at)
+
+
+async def look(connection: Link, publication: UUID, made_at: datetime) -> Snapshot:
+    """Give what a publication would send if it left now; nothing is locked."""
+    sending = await _sending(connection, publication)
+    post = await SHOW.first(connection, sending.post_id, sending.owner)
+    if post is None:
+        raise missing_post()
+    return await _snapshot(connection, sending, post, made_at)
+
+
+async def _sending(connection: Link, publication: UUID) -> Sending:
+    found = await OF.first(connection, publication)
+    if found is None:
+        raise _missing()
+    return found
+
+
+async def _snapshot(connection: Link, sending: Sending, post: Post, made_at: datetime) -> Snapshot:
+    files = await FILES.all(connection, post.id)
+    if missing := lacks(post, files):
+        raise missing
+    return Snapshot.of(described(sending, post, files, made_at))
+
+
+def described(sending: Sending, post: Post, files: Sequence[PostFile], made_at: datetime) -> dict[str, Any]:
+    """Put together what one platform gets of a post: its own words where it has some, and the files it takes."""
+    written = {name: value for name, value in post.fields().items() if name in OVERRIDABLE}
+    own = post.fields()["overrides"].get(sending.platform, {})
+    fields = Overridden.model_validate(written | {name: value for name, value in own.items() if name in OVERRIDABLE})
+    words = fields.model_dump(mode="json", by_alias=True)
+    body = words.pop("body")
+    return {
+        **words,
+        "description": body if post.kind == "article" else words["description"],
+        "key": str(sending.publication_id),
+        "madeAt": made_at.astimezone(UTC).isoformat(),
+        "kind": post.kind,
+        "platform": sending.platform,
+        "accountId": str(sending.account_id),
+        "postId": str(post.id),
+        "revision": post.revision,
+        "options": {name: value for name, value in own.items() if name not in OVERRIDABLE},
+        "files": [_file(each) for each in chosen(sending, files)],
+    }
+
+
+def chosen(sending: Sending, files: Sequence[PostFile]) -> Sequence[PostFile]:
+    """Pick the files of a publication: its own one, or of all as many as the platform takes, the first ones."""
+    if sending.file_id is not None:
+        return [each for each in files if each.id == sending.file_id]
+    platform = PLATFORMS.get(sending.platform)
+    return files[: platform.limits.most_files] if platform else files
+
+
+def _file(file: PostFile) -> dict[str, Any]:
+    return {
+        "fileId": str(file.id),
+        "contentId": str(file.content_id),
+        "name": file.name,
+        "type": file.content_type,
+        "size": file.size,
+        "sha256": file.sha256,
+        "alt": file.alt,
+        "width": file.width,
+        "height": file.height,
+    }
+
+
+def _missing() -> Problem:
+    return Problem("publication.missing", "There is no such publication.")
