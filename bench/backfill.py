@@ -32,6 +32,8 @@ from imprint.work.stores import open_stores
 
 BYTES = 512
 BATCH = 5000
+OBJECT = ["id", "content_id", "variant", "status", "store", "key", "sha256", "size", "content_type"]
+DERIVATION = ["parent_id", "variant", "recipe_version", "status", "object_id"]
 
 
 def write(folder: Path, count: int) -> list[tuple[str, str]]:
@@ -39,10 +41,13 @@ def write(folder: Path, count: int) -> list[tuple[str, str]]:
     made = []
     for _ in range(count):
         name, data = uuid4().hex, os.urandom(BYTES)
-        path = folder / name[:2] / name[2:4] / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        made.append((f"{name[:2]}/{name[2:4]}/{name}", sha256(data).hexdigest()))
+        key = f"{name[:2]}/{name[2:4]}/{name}"
+        try:
+            (folder / key).write_bytes(data)
+        except FileNotFoundError:
+            (folder / key).parent.mkdir(parents=True)
+            (folder / key).write_bytes(data)
+        made.append((key, sha256(data).hexdigest()))
     return made
 
 
@@ -56,28 +61,20 @@ async def fill(url: str, home: Path, rows: int) -> None:
         for at in range(0, rows, BATCH):
             count = min(BATCH, rows - at)
             contents = [uuid4() for _ in range(count)]
-            await connection.executemany(
-                "INSERT INTO content (id, name, status) VALUES ($1, 'a', 'processed')", [(each,) for each in contents]
+            await connection.copy_records_to_table(
+                "content", records=[(each, "a", "processed") for each in contents], columns=["id", "name", "status"]
             )
             objects: list[tuple[object, ...]] = []
             derivations: list[tuple[object, ...]] = []
             files = iter(write(home / "blobs" / "objects", count * (1 + len(names))))
             for content in contents:
-                objects.append((uuid4(), content, None, "processed", *next(files)))
+                objects.append((uuid4(), content, None, "processed", "local", *next(files), BYTES, "image/webp"))
                 for variant, version in names:
                     made = uuid4()
-                    objects.append((made, content, variant, "uploaded", *next(files)))
-                    derivations.append((content, variant, version, made))
-            await connection.executemany(
-                "INSERT INTO object (id, content_id, variant, status, store, key, size, sha256, content_type)"
-                " VALUES ($1, $2, $3, $4, 'local', $5, $7, $6, 'image/webp')",
-                [(*each, BYTES) for each in objects],
-            )
-            await connection.executemany(
-                "INSERT INTO derivation (parent_id, variant, recipe_version, status, object_id)"
-                " VALUES ($1, $2, $3, 'processed', $4)",
-                derivations,
-            )
+                    objects.append((made, content, variant, "uploaded", "local", *next(files), BYTES, "image/webp"))
+                    derivations.append((content, variant, version, "processed", made))
+            await connection.copy_records_to_table("object", records=objects, columns=OBJECT)
+            await connection.copy_records_to_table("derivation", records=derivations, columns=DERIVATION)
         await connection.execute("VACUUM ANALYZE")
     finally:
         await connection.close()

@@ -63,7 +63,7 @@ async def serve(database: Database, key: str, opened: socket.socket, stop: async
     await server.serve(database, key, opened, stop)
 
 
-def run(arguments: list[str]) -> int:  # noqa: PLR0911 - a table of what can go wrong
+def run(arguments: list[str]) -> int:  # noqa: C901, PLR0911 - a table of what can go wrong
     """Run one command and give its exit code; what goes wrong is one sentence on standard error."""
     app = program(entrypoints, serve)
     try:
@@ -81,11 +81,16 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - a table of what can go 
         return _complain(arguments, Exit.UNAVAILABLE, "database.refused", f"The database refused: {error.args[0]}.")
     except OSError as error:
         return _complain(arguments, Exit.UNAVAILABLE, "system", f"The system refused: {error.strerror or error}.")
+    except asyncio.CancelledError:
+        return 143  # told to stop by a signal
     except Exception as error:
+        inner: BaseException = error
+        while isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]  # what went wrong inside is what a person can use
         # The last door: a bug is a sentence too, its traceback for those who ask for it.
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             logging.getLogger("imprint").exception("a bug")
-        sentence = f"This is a bug in Imprint: {type(error).__name__}: {error}. IMPRINT_LOG_LEVEL=debug shows where."
+        sentence = f"This is a bug in Imprint: {type(inner).__name__}: {inner}. IMPRINT_LOG_LEVEL=debug shows where."
         return _complain(arguments, Exit.FAILED, "bug", sentence)
 
 

@@ -177,10 +177,14 @@ class Settings(BaseSettings):
         int,
         Field(ge=1, le=3600, description="How long the embedded database may take to start; crash recovery included."),
     ] = 120
-    keep_finished_hours: Annotated[int, Field(ge=1, description="How long a finished job stays in the job log.")] = 48
-    keep_finished_jobs: Annotated[int, Field(ge=0, description="How many finished jobs stay in the job log.")] = 5000
-    keep_failed_days: Annotated[int, Field(ge=1, description="How long a dead letter is kept.")] = 7
-    keep_failed_jobs: Annotated[int, Field(ge=0, description="How many dead letters are kept.")] = 1000
+    keep_finished_hours: Annotated[
+        int, Field(ge=1, le=87600, description="How long a finished job stays in the job log.")
+    ] = 48
+    keep_finished_jobs: Annotated[
+        int, Field(ge=0, le=10_000_000, description="How many finished jobs stay in the job log.")
+    ] = 5000
+    keep_failed_days: Annotated[int, Field(ge=1, le=3650, description="How long a dead letter is kept.")] = 7
+    keep_failed_jobs: Annotated[int, Field(ge=0, le=10_000_000, description="How many dead letters are kept.")] = 1000
     keep_backups: Annotated[
         int, Field(ge=1, description="How many backups made before a migration or a restore are kept of each.")
     ] = 5

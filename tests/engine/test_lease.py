@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from imprint.engine.lease import PUBLICATIONS, SOURCES, Expired, Lease, Leased, LeaseLost
+from imprint.store import incarnation
 from imprint.store.db import Database
 from imprint.store.query import Connection, Link, Query
 from tests.engine.crowd import BEGIN, MOMENT, at_once, crowd, hold_time, move_time, undone, until_held_up
+from tests.engine.scene import add_account, add_publication
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(hours=24)
@@ -567,3 +569,13 @@ async def test_what_goes_wrong_in_the_body_is_not_taken_for_a_lost_lease(databas
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
+
+
+async def test_nothing_is_claimed_while_sends_are_held(connection: Connection) -> None:
+    """A job that a restored database brought along finds nothing to claim until a person has looked."""
+    row = await add_publication(connection, await add_account(connection))
+    await incarnation.BEGIN.run(connection)
+    await incarnation.HOLD.run(connection, "restored")
+    assert await PUBLICATIONS.claim(connection, row, timedelta(seconds=30)) is None
+    await connection.execute("UPDATE incarnation SET held_since = NULL, held_why = NULL")
+    assert await PUBLICATIONS.claim(connection, row, timedelta(seconds=30)) is not None

@@ -135,6 +135,20 @@ async def test_cut_connections_are_ridden_out(connection: Connection, database_u
         await until(handler.done)
 
 
+async def test_a_cut_does_not_make_new_jobs_wait_for_slow_ones(connection: Connection, database_url: str) -> None:
+    """While a slow job goes on after a cut, a quick one is run; and a stop still keeps to its grace."""
+    slow, quick = Recorder(waits=60), Recorder()
+    other = Entrypoint("quick", quick, concurrency=0, attempts=1, timeout=30 * SECOND)
+    async with queue_runs(database_url, slow.entrypoint(), other, grace_seconds=0.1) as stop:
+        await enqueue(connection, [Job("test", "slow")])
+        await until(lambda: _began(slow))
+        await until(lambda: _cut(connection))
+        await enqueue(connection, [Job("quick", "k")])
+        await until(quick.done)
+        stop.set()
+    assert await connection.fetchval("SELECT status FROM pgqueuer WHERE entrypoint = 'test'") == "queued"
+
+
 async def test_a_killed_workers_job_is_run_by_another(connection: Connection, database_url: str) -> None:
     """A job whose process was killed with -9 is picked up again when its heartbeat is old."""
     await enqueue(connection, [Job("test", "k")])

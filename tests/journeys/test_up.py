@@ -197,7 +197,7 @@ async def test_a_port_that_is_taken_is_one_sentence(home: Path) -> None:
             timeout=60,
         )
         assert refused.returncode == Exit.UNAVAILABLE
-        assert "set IMPRINT_PORT to another one" in refused.stderr
+        assert "IMPRINT_PORT to a free port" in refused.stderr
         assert len(refused.stderr.strip().splitlines()) == 1
 
 

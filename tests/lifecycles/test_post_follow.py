@@ -220,14 +220,14 @@ async def test_a_post_that_is_out_takes_no_more_publications(connection: Connect
 
 async def test_deleting_the_last_publication_frees_the_post(connection: Connection) -> None:
     """With none left a post is its author's again, unless something of it is out or about to be."""
-    for ways, left in (((), "draft"), (("claim",), "draft"), (("fail",), "draft")):
+    for ways, left in (((), "draft"), (("fail",), "draft")):
         post = await new_post(connection)
         pub = await brought(connection, post, *ways)
         await connection.execute("DELETE FROM publication WHERE id = $1", pub.id)
         assert await status(connection, post) == left
-    for gone in (("claim", "intend"), ("claim", "intend", "succeed")):
+    for gone in (("claim",), ("claim", "intend"), ("claim", "intend", "lose"), ("claim", "intend", "succeed")):
         pub = await brought(connection, await new_post(connection), *gone)
-        with pytest.raises(asyncpg.CheckViolationError, match="cannot go from publish"):
+        with pytest.raises(asyncpg.CheckViolationError):
             await connection.execute("DELETE FROM publication WHERE id = $1", pub.id)
 
 

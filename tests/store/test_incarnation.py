@@ -42,7 +42,7 @@ def test_every_case_is_judged(found: Incarnation, mark: Mark | None, embedded: b
 async def test_a_start_goes_forward_and_the_home_remembers(connection: Connection, tmp_path: Path) -> None:
     """Each start and each sign of life grows the generation, in the database and in the home."""
     first = await check(connection, tmp_path, embedded=True)
-    await advance(connection, tmp_path)
+    await advance(connection, tmp_path, embedded=True)
     again = await check(connection, tmp_path, embedded=True)
     mark = read_mark(tmp_path)
     assert mark is not None
@@ -54,18 +54,30 @@ async def test_an_older_database_is_held_until_accepted(connection: Connection, 
     """A database that went back in time is held, stays held over starts, and goes on when a person says so."""
     await check(connection, tmp_path, embedded=True)
     for _ in range(3):
-        await advance(connection, tmp_path)
+        await advance(connection, tmp_path, embedded=True)
     before = read_mark(tmp_path)
     await connection.execute("UPDATE incarnation SET generation = 2")  # what an hour-old backup brings back
     for _ in range(2):
         assert "backup" in str((await check(connection, tmp_path, embedded=True)).held_why)
-    await advance(connection, tmp_path)
+    await advance(connection, tmp_path, embedded=True)
     assert read_mark(tmp_path) == before  # a held database does not become the home's truth
     accepted = await accept(connection, tmp_path)
     assert accepted.held_why is None
     assert before is not None
     assert accepted.generation > before.generation
     assert (await check(connection, tmp_path, embedded=True)).held_why is None
+
+
+async def test_a_database_that_goes_back_under_a_running_worker_is_held(connection: Connection, tmp_path: Path) -> None:
+    """The next sign of life notices, holds the sends, and does not let the home forget."""
+    await check(connection, tmp_path, embedded=False)
+    for _ in range(3):
+        await advance(connection, tmp_path, embedded=False)
+    before = read_mark(tmp_path)
+    await connection.execute("UPDATE incarnation SET generation = 2")
+    await advance(connection, tmp_path, embedded=False)
+    assert "backup" in str((await incarnation.READ.one(connection)).held_why)
+    assert read_mark(tmp_path) == before
 
 
 async def test_a_cloned_database_is_held(connection: Connection, server: Server, tmp_path: Path) -> None:

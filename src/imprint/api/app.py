@@ -1,5 +1,6 @@
 """The HTTP server: health for machines, the status for whoever has the operator's key."""
 
+import asyncio
 import hmac
 import html
 from collections.abc import Awaitable, Callable
@@ -10,14 +11,17 @@ from urllib.parse import parse_qs
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.requests import ClientDisconnect
 
 from imprint import __version__
 from imprint.problem import Problem
-from imprint.store.db import GONE, Database
-from imprint.work.status import status
+from imprint.store.db import TROUBLE, Database
+from imprint.work.doctor import TIME
+from imprint.work.status import Status, status
 
 COOKIE = "imprint_session"
 MOST_FORM = 4096
+PATIENCE = 3.0
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -40,7 +44,9 @@ def build(database: Database, key: str) -> FastAPI:
     locked = [Depends(site.signed_in)]
     app.middleware("http")(_with_headers)
     app.exception_handler(SignedOut)(_signed_out)
-    app.exception_handler(Exception)(_away)
+    for away in TROUBLE:  # one by one: a handler of Exception would also write each into the log as a bug
+        app.exception_handler(away)(_away)
+    app.exception_handler(ClientDisconnect)(_left)
     app.api_route("/healthz", methods=["GET", "HEAD"])(site.healthz)
     app.api_route("/readyz", methods=["GET", "HEAD"])(site.readyz)
     app.post("/sign-in")(site.sign_in)
@@ -63,8 +69,11 @@ class Site:
 
     def signed_in(self, request: Request) -> None:
         """Refuse whoever has neither the key nor a session."""
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not (_same(bearer, self.key) or _same(request.cookies.get(COOKIE, ""), self.session)):
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if not (
+            (scheme.lower() == "bearer" and _same(bearer, self.key))
+            or _same(request.cookies.get(COOKIE, ""), self.session)
+        ):
             raise SignedOut("signed_out", "Sign in with the operator's key first; `imprint up` prints it.")
 
     async def healthz(self) -> dict[str, str]:
@@ -73,16 +82,18 @@ class Site:
 
     async def readyz(self) -> Response:
         """Say whether the database answers."""
-        try:
-            async with self.database.connection() as connection:
-                await status(connection)
-        except GONE:
-            return _problem(503, "database.away", "The database does not answer.")
+        async with asyncio.timeout(PATIENCE), self.database.connection() as connection:
+            await TIME.one(connection)
         return JSONResponse({"status": "ready"})
 
     async def sign_in(self, request: Request) -> Response:
         """Take the operator's key and give a session for it."""
-        form = parse_qs((await request.body())[:MOST_FORM].decode(errors="replace"))
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_FORM:
+                return _problem(413, "too_large", "That is no key.")
+        form = parse_qs(body.decode(errors="replace"))
         if not _same("".join(form.get("key", [])).strip(), self.key):
             return HTMLResponse(_page("<p>That is not the key.</p>" + _FORM), status_code=401)
         answer = RedirectResponse("/", status_code=303)
@@ -91,13 +102,11 @@ class Site:
 
     async def status_as_data(self) -> dict[str, Any]:
         """Give what waits, runs, is late or stuck."""
-        async with self.database.connection() as connection:
-            return (await status(connection)).as_data()
+        return (await self._status()).as_data()
 
     async def status_as_page(self) -> HTMLResponse:
         """Show what waits, runs, is late or stuck."""
-        async with self.database.connection() as connection:
-            seen = await status(connection)
+        seen = await self._status()
         rows = "".join(
             f"<tr><th scope=row>{html.escape(work.kind)}</th><td>{work.waiting}</td><td>{work.running}</td>"
             f"<td>{work.late}</td><td>{work.stuck}</td></tr>"
@@ -113,6 +122,10 @@ class Site:
             )
         )
 
+    async def _status(self) -> Status:
+        async with asyncio.timeout(PATIENCE), self.database.connection() as connection:
+            return await status(connection)
+
 
 async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
     response = await call_next(request)
@@ -126,14 +139,16 @@ async def _signed_out(request: Request, problem: Exception) -> Response:
     return _problem(401, "signed_out", str(problem))
 
 
-async def _away(_: Request, error: Exception) -> Response:
-    if isinstance(error, GONE):
-        return _problem(503, "database.away", "The database does not answer.")
-    return _problem(500, "bug", "This is a bug in Imprint; its log says more.")
+async def _away(_request: Request, _error: Exception) -> Response:
+    return _problem(503, "database.away", "The database does not answer.")
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # nobody is there to read it
 
 
 def _same(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode(), wanted.encode())
+    return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
 
 
 def _problem(code: int, name: str, sentence: str) -> JSONResponse:

@@ -27,6 +27,7 @@ async def serve(database: Database, key: str, opened: socket.socket, stop: async
         log_level="warning",
         lifespan="off",
         timeout_graceful_shutdown=10,
+        limit_concurrency=500,
     )
     server = _Server(config)
 

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 READY_POLL = 0.03
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RESTART_SECONDS = 2.0
+RESTART_PAUSE = 0.5
 
 Entrypoints = Callable[[Database, Settings], Collection[Entrypoint]]
 Serve = Callable[[Database, str, socket.socket, asyncio.Event], Awaitable[None]]
@@ -175,6 +176,7 @@ async def _keep_database(settings: Settings, url: str, stack: AsyncExitStack, su
         if supervisor.stop.is_set():
             return
         log.warning("the database ended; starting it again")
+        await asyncio.sleep(RESTART_PAUSE)  # one that has no connection left has not ended
         try:
             await stack.enter_async_context(running(settings.home, start_seconds=settings.database_start_seconds))
         except Problem as problem:
@@ -196,6 +198,7 @@ async def _worker(settings: Settings, entrypoints: Entrypoints, *, until_stdin_c
             timers=timers(settings.crashes_before_quarantine),
             concurrency=settings.concurrency,
             grace_seconds=settings.shutdown_seconds,
+            embedded=settings.database_url is None,
         )
         log.info("this worker is at work", concurrency=settings.concurrency)
         await built.run(stop)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from imprint.cli import about, backfill, content, demo, processes, upkeep
+from imprint.cli import about, account, backfill, content, demo, keys, post, processes, upkeep
 
 
 def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer.Typer:
@@ -28,8 +28,11 @@ def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer
         """Publish creative work on schedule, exactly once."""
 
     processes.register(app, entrypoints, serve)
+    post.register(app)
+    account.register(app)
     content.register(app)
     backfill.register(app)
+    keys.register(app)
     upkeep.register(app)
     about.register(app)
     demo.register(app)

@@ -33,7 +33,15 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     import uvloop  # noqa: PLC0415 - only commands that talk to the database pay for it
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+        return runner.run(_until_told(work))
+
+
+async def _until_told(work: Coroutine[Any, Any, Result]) -> Result:
+    """Let a stop that is asked for by a signal be one that cleans up, whatever the command is doing."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda: task and task.cancel())
+    return await work
 
 
 async def migrated(settings: Settings, url: str) -> tuple[Migration, ...]:

@@ -9,14 +9,14 @@ def listen(host: str, port: int) -> socket.socket:
     """Open the address, or say in one sentence why it cannot be had."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        opened = socket.socket(family)
+        opened = socket.socket(family, proto=socket.IPPROTO_TCP)  # else asyncio does not turn Nagle off
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
         opened.listen()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise Unavailable(
             "address.taken",
-            f"Imprint cannot listen on {host} port {port}: {error.strerror}; "
+            f"Imprint cannot listen on {host} port {port}: {getattr(error, 'strerror', None) or error}; "
             "set IMPRINT_HOST to an address of this machine and IMPRINT_PORT to a free port, or to 0 for any.",
         ) from error
     return opened

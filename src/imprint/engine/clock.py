@@ -11,14 +11,14 @@ import random
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import asyncpg
 import structlog
 
 from imprint.decisions.retry import pause
 from imprint.engine.lease import PUBLICATIONS, SOURCES, Expired
-from imprint.engine.queue import Job, enqueue
+from imprint.engine.queue import First, Job, enqueue, nothing_first
 from imprint.store.db import ACT, GONE, TROUBLE
 from imprint.store.query import Connection, Link, Query, query
 
@@ -44,8 +44,8 @@ class Planned:
     """How long until the earliest row of a timer must be looked at."""
 
     timer: str
-    wake_at: datetime
-    wake_in: timedelta
+    wake_at: float  # seconds, since a row may hold a time that no program can
+    wake_in: float
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,11 @@ def timers(crashes_before_quarantine: int) -> tuple[Timer, ...]:
 class Clock:
     """Watches the timers of which this program can do the work, until it is told to stop."""
 
-    def __init__(self, url: str, every: Collection[Timer], entrypoints: Collection[str]) -> None:
+    def __init__(
+        self, url: str, every: Collection[Timer], entrypoints: Collection[str], first: First = nothing_first
+    ) -> None:
         self._url = url
+        self._first = first
         self._timers = {t.name: t for t in every if t.entrypoint is None or t.entrypoint in entrypoints}
         self._rung = asyncio.Event()
         self._planned_for = math.inf
@@ -105,6 +108,7 @@ class Clock:
                 try:
                     connection = await asyncpg.connect(self._url, server_settings={"application_name": "imprint clock"})
                     try:
+                        await self._first()
                         failures = 0
                         await self._watch(connection, stop)
                     finally:
@@ -126,7 +130,7 @@ class Clock:
         while not stop.is_set():
             self._rung.clear()
             plan = await PLAN.all(connection, names)
-            overdue = [planned.timer for planned in plan if planned.wake_in <= timedelta(0)]
+            overdue = [planned.timer for planned in plan if planned.wake_in <= 0]
             due = overdue or await self._until_due(plan)
             handed = sum([await self._fire(connection, self._timers[name]) for name in due])
             if overdue and not handed:
@@ -139,8 +143,8 @@ class Clock:
             await self._sleep(LONGEST_SLEEP)
             return []
         first = plan[0]
-        self._planned_for = first.wake_at.timestamp()
-        seconds = first.wake_in.total_seconds()
+        self._planned_for = first.wake_at
+        seconds = first.wake_in
         if await self._sleep(min(seconds, LONGEST_SLEEP)) or seconds > LONGEST_SLEEP:
             return []
         return [planned.timer for planned in plan if planned.wake_at <= first.wake_at]
@@ -157,7 +161,11 @@ class Clock:
 
     def _heard(self, _connection: object, _pid: object, _channel: object, payload: object) -> None:
         """Wake only for a time that is earlier than the one slept for."""
-        if float(str(payload)) < self._planned_for:
+        try:
+            earlier = float(str(payload)) < self._planned_for
+        except ValueError:  # not one of ours; a look does no harm
+            earlier = True
+        if earlier:
             self._rung.set()
 
     async def _sleep(self, seconds: float) -> bool:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from time import monotonic
 
 import asyncpg
 import structlog
@@ -26,14 +27,16 @@ from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from imprint.decisions.retry import pause
 from imprint.store.db import GONE, TROUBLE, keep_session
-from imprint.store.jobs import NAMES, queries_on, queries_over
+from imprint.store.jobs import NAMES, patient_queries, queries_on
 from imprint.store.query import Connection, Link, Pool
 
 log = structlog.get_logger()
 
 HEARTBEAT = timedelta(seconds=30)
 RETRY_SETTLES = 0.05  # a job that is put back is in the queue again by then
+RECONNECT_FIRST = timedelta(seconds=0.5)
 RECONNECT_LONGEST = timedelta(seconds=5)
+HEALTHY_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -85,37 +88,73 @@ _CHANGED = json.dumps(
 )
 
 
-class Queue:
-    """Runs jobs until it is told to stop, and through any outage of the database."""
+First = Callable[[], Awaitable[None]]
 
-    def __init__(self, url: str, entrypoints: Iterable[Entrypoint], *, concurrency: int, grace_seconds: float) -> None:
+
+async def nothing_first() -> None:
+    """Look at nothing before the work begins."""
+
+
+class Queue:
+    """Runs jobs until it is told to stop, and through any outage of the database.
+
+    `first` is called before the first job of every new connection: the moment to see that it is the same database.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        entrypoints: Iterable[Entrypoint],
+        *,
+        concurrency: int,
+        grace_seconds: float,
+        first: First = nothing_first,
+    ) -> None:
         self._url = url
         self._entrypoints = tuple(entrypoints)
         self._batch_size = max(1, concurrency // 2)
         self._room = Room(concurrency)
         self._grace_seconds = grace_seconds
+        self._first = first
         self._running: set[asyncio.Task[None]] = set()
         self._rings: set[asyncio.Task[None]] = set()
         self._hurried = False
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take jobs and run them; after `stop` give running ones their grace, then put them back."""
+        """Take jobs and run them; after `stop` give running ones their grace, then put them back.
+
+        When a connection is cut, what runs goes on to its end while new jobs are taken over new connections.
+        """
         failures = 0
-        while not stop.is_set():
-            try:
-                await self._cycle(stop)
-                failures = 0
-            except TROUBLE as error:
-                failures += 1
-                wait = pause(failures, random.uniform(0.5, 1), longest=RECONNECT_LONGEST)  # noqa: S311 - no secret
+        draining: set[asyncio.Task[None]] = set()
+        try:
+            while not stop.is_set():
+                began = monotonic()
+                broken = asyncio.Event()
+                cycle = asyncio.create_task(self._cycle(stop, broken))
+                cut = asyncio.create_task(broken.wait())
+                draining.add(cycle)
+                await asyncio.wait([cycle, cut], return_when=asyncio.FIRST_COMPLETED)
+                cut.cancel()
+                if stop.is_set():
+                    break
+                error = cycle.exception() if cycle.done() else ConnectionResetError("a connection was cut")
+                if error is None:
+                    continue
+                if not isinstance(error, TROUBLE):
+                    raise error
+                failures = 1 if monotonic() - began > HEALTHY_SECONDS else failures + 1
+                wait = pause(failures, random.uniform(0.5, 1), first=RECONNECT_FIRST, longest=RECONNECT_LONGEST)  # noqa: S311
                 log.warning("the database does not serve; jobs wait", error=str(error), again_in_s=wait.total_seconds())
                 await _sleep(wait, stop)
+        finally:
+            await asyncio.gather(*draining, return_exceptions=True)
 
-    async def _cycle(self, stop: asyncio.Event) -> None:
-        broken = asyncio.Event()
+    async def _cycle(self, stop: asyncio.Event, broken: asyncio.Event) -> None:
+        await self._first()
         async with self._pool(broken) as pool:
             driver = AsyncpgPoolDriver(pool)
-            manager = _Manager(queries_over(driver), channel=NAMES.channel)
+            manager = _Manager(patient_queries(driver), channel=NAMES.channel)
             manager.room = self._room
             for entrypoint in self._entrypoints:
                 manager.entrypoint(
@@ -128,21 +167,20 @@ class Queue:
             running = asyncio.create_task(
                 manager.run(batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None)
             )
-            ends = [asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())]
+            stopped, cut = asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())
             try:
-                await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([running, stopped, cut], return_when=asyncio.FIRST_COMPLETED)
                 manager.shutdown.set()
+                await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
                 if not running.done():
-                    await asyncio.wait([running], timeout=self._grace_seconds if stop.is_set() else None)
+                    await asyncio.wait([running], timeout=self._grace_seconds)
                 await self._hurry(running)
                 await running
             finally:
-                left = (*ends, running, *self._rings)
+                left = (stopped, cut, running, *self._rings)
                 for task in left:
                     task.cancel()
                 await asyncio.gather(*left, return_exceptions=True)
-            if broken.is_set() and not stop.is_set():
-                raise ConnectionResetError("the connection to the database was lost")
 
     async def _hurry(self, running: "asyncio.Task[None]") -> None:
         """Put the jobs that did not end in their grace back into the queue, for the next worker."""
@@ -174,6 +212,7 @@ class Queue:
             self._url,
             min_size=2,
             max_size=4,
+            max_inactive_connection_lifetime=0,  # else the pool's own tidying looks like an outage
             init=watch,
             reset=keep_session,
             command_timeout=60,

@@ -13,7 +13,7 @@ import structlog
 
 from imprint import __version__
 from imprint.engine.clock import Clock, Timer
-from imprint.engine.queue import Entrypoint, Queue
+from imprint.engine.queue import Entrypoint, First, Queue
 from imprint.store import incarnation
 from imprint.store.db import TROUBLE, Database
 from imprint.store.query import Nothing, query
@@ -54,7 +54,7 @@ class Worker:
     """Runs jobs and the clock until it is told to stop."""
 
     database: Database
-    home: Path
+    same_database: First
     queue: Queue
     clock: Clock
     concurrency: int
@@ -79,7 +79,7 @@ class Worker:
                 async with self.database.connection() as connection:
                     if await SEEN.first(connection, me) is None:
                         await BEGIN.run(connection, me, name, __version__, self.concurrency)
-                    await incarnation.advance(connection, self.home)
+                await self.same_database()
             except TROUBLE as error:
                 log.debug("could not say that this worker is alive", error=str(error))
             await asyncio.sleep(BEAT_SECONDS)
@@ -100,12 +100,19 @@ def worker(
     timers: Collection[Timer],
     concurrency: int,
     grace_seconds: float,
+    embedded: bool,
 ) -> Worker:
     """Put a worker together; its clock watches the timers whose entrypoints it was given."""
+
+    async def same_database() -> None:
+        async with database.connection() as connection:
+            await incarnation.advance(connection, home, embedded=embedded)
+
+    names = [entrypoint.name for entrypoint in entrypoints]
     return Worker(
         database,
-        home,
-        Queue(database.url, entrypoints, concurrency=concurrency, grace_seconds=grace_seconds),
-        Clock(database.url, timers, [entrypoint.name for entrypoint in entrypoints]),
+        same_database,
+        Queue(database.url, entrypoints, concurrency=concurrency, grace_seconds=grace_seconds, first=same_database),
+        Clock(database.url, timers, names, first=same_database),
         concurrency,
     )

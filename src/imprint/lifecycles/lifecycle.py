@@ -152,6 +152,12 @@ CREATE OR REPLACE TRIGGER lifecycle_begin AFTER INSERT ON {table}
     FOR EACH ROW EXECUTE FUNCTION lifecycle_guard({initial});
 CREATE OR REPLACE TRIGGER lifecycle_move AFTER UPDATE ON {table}
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION lifecycle_guard({initial});
+CREATE OR REPLACE TRIGGER lifecycle_identity BEFORE UPDATE ON {table}
+    FOR EACH ROW WHEN (OLD.id IS DISTINCT FROM NEW.id) EXECUTE FUNCTION lifecycle_refuse('renaming');
+CREATE OR REPLACE TRIGGER lifecycle_truncate BEFORE TRUNCATE ON {table}
+    FOR EACH STATEMENT EXECUTE FUNCTION lifecycle_refuse('emptying');
+ALTER TABLE {table} ENABLE ALWAYS TRIGGER lifecycle_identity;
+ALTER TABLE {table} ENABLE ALWAYS TRIGGER lifecycle_truncate;
 ALTER TABLE {table} ENABLE ALWAYS TRIGGER lifecycle_stamp;
 ALTER TABLE {table} ENABLE ALWAYS TRIGGER lifecycle_begin;
 ALTER TABLE {table} ENABLE ALWAYS TRIGGER lifecycle_move;

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -72,6 +72,7 @@ async def restore_beside(url: str, file: Path, backups: Path, *, keep: int) -> P
     admin = await connect(_named(url, "postgres"))
     try:
         await DROP_RESTORED.run(admin)
+        await DROP_SET_ASIDE.run(admin)  # a restore that was killed after the two had changed places
         await CREATE_RESTORED.run(admin)
         await _read_into(restored, file)
         empty = await _is_empty(url)
@@ -103,8 +104,6 @@ async def _read_into(url: str, file: Path) -> None:
     await asyncio.to_thread(_pour, url, file)
     connection = await connect(url)
     try:
-        if not (await migrate.TABLE_EXISTS.one(connection)).there:
-            raise Problem("restore.not_ours", f"{file} is a backup, but not of Imprint.")
         await migrate.pending(connection)
         await FORGET_WORKERS.run(connection)
         await incarnation.BEGIN.run(connection)
@@ -156,7 +155,10 @@ async def _is_empty(url: str) -> bool:
 async def _check_readable(file: Path) -> None:
     if not file.is_file():
         raise Problem("restore.missing", f"There is no file {file}.")
-    await _run([binary("pg_restore"), "--list", file], None, "restore.not_a_backup", f"{file} is not a backup")
+    listed = await _run([binary("pg_restore"), "--list", file], None, "restore.not_a_backup", f"{file} is not a backup")
+    # Looked at before anything of it is run: what a dump holds is run with all rights.
+    if not all(f" TABLE public {table} " in listed for table in ("migration", "incarnation", "lifecycle_move")):
+        raise Problem("restore.not_ours", f"{file} is a backup, but not of Imprint.")
 
 
 async def _tool(name: str, url: str, *arguments: str) -> None:
@@ -164,7 +166,7 @@ async def _tool(name: str, url: str, *arguments: str) -> None:
     await _run([binary(name), f"--dbname={bare}", *arguments], password, f"backup.{name}", f"{name} failed")
 
 
-async def _run(command: list[str | Path], password: str | None, code: str, what: str) -> None:
+async def _run(command: list[str | Path], password: str | None, code: str, what: str) -> str:
     def run() -> "subprocess.CompletedProcess[str]":
         return subprocess.run(  # noqa: S603 - our own program and arguments
             command,
@@ -179,6 +181,7 @@ async def _run(command: list[str | Path], password: str | None, code: str, what:
     done = await asyncio.to_thread(run)
     if done.returncode:
         raise Problem(code, f"{what}: {_reason(done.stderr)}")
+    return done.stdout
 
 
 def _environment(password: str | None = None) -> dict[str, str]:
@@ -200,7 +203,7 @@ def _named(url: str, database: str) -> str:
 def _without_password(url: str) -> tuple[str, str | None]:
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
-    password = options.pop("password", None) or parts.password
+    password = options.pop("password", None) or (unquote(parts.password) if parts.password else None)
     user_at = f"{parts.username}@" if parts.username else ""
     place = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=user_at + place, query=urlencode(options, quote_via=quote))), password

@@ -83,8 +83,10 @@ async def check(connection: Link, home: Path, *, embedded: bool) -> Incarnation:
         why = None if found.held_since else judge(found, read_mark(home), embedded=embedded, folder=_folder(home))
         if why:
             await HOLD.run(connection, why)
+        if not why and not found.held_since:
+            grown = await ADVANCE.one(connection)
     if not why and not found.held_since:
-        await advance(connection, home)
+        write_mark(home, grown)
     return await READ.one(connection)
 
 
@@ -95,11 +97,20 @@ async def look(connection: Link, home: Path, *, embedded: bool) -> Incarnation:
     return replace(found, held_why=why)
 
 
-async def advance(connection: Link, home: Path) -> None:
-    """Grow the generation and let the home remember it; called at every start and with every sign of life."""
-    if (await READ.one(connection)).held_since:
-        return  # what a held database says must not become the home's truth
-    write_mark(home, await ADVANCE.one(connection))
+async def advance(connection: Link, home: Path, *, embedded: bool) -> None:
+    """Grow the generation and let the home remember it; hold the sends if the database went back under our feet.
+
+    Called with every sign of life and before the first job of every new connection.
+    """
+    async with connection.transaction():
+        found = await CURRENT.first(connection)
+        if found is None or found.held_since:
+            return  # what a held database says must not become the home's truth
+        if why := judge(found, read_mark(home), embedded=embedded, folder=_folder(home)):
+            await HOLD.run(connection, why)
+            return
+        grown = await ADVANCE.one(connection)
+    write_mark(home, grown)
 
 
 async def accept(connection: Link, home: Path) -> Incarnation:
@@ -128,6 +139,9 @@ def read_mark(home: Path) -> Mark | None:
 
 def write_mark(home: Path, grown: Grown) -> None:
     """Let the home remember, so that a power cut leaves the old mark or the new one and never half of one."""
+    before = read_mark(home)
+    if before and before.id == grown.id and before.generation > grown.generation:
+        return  # another process of this home was quicker
     temporary = home / f"{FILE}.{os.getpid()}"
     with temporary.open("w") as file:
         json.dump({"id": str(grown.id), "generation": grown.generation, "folder": _folder(home)}, file)

@@ -97,6 +97,8 @@ async def migrate(url: str, *, before_change: Callable[[], Awaitable[None]] | No
     connection = await connect(url)
     try:
         refuse_unfit(await FACTS.one(connection))
+        if not _missing(await _applied(connection)):
+            return ()  # nobody needs to wait for a turn to do nothing
         async with _one_at_a_time(connection):
             applied = await _applied(connection)
             missing = _missing(applied)

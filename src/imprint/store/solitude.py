@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from imprint.problem import Busy
+from imprint.problem import Busy, Unavailable
 from imprint.store.home import explained
 
 NOTE = "up.json"
@@ -33,8 +33,12 @@ def alone_in(home: Path, what: str) -> Iterator[None]:
                 f"Imprint is already running in {home}{_who(home)}; "
                 "stop it first, or set IMPRINT_HOME to another folder.",
             ) from None
+        _refuse_strangers(home, os.fstat(folder))
         with explained(home):
-            (home / NOTE).write_text(json.dumps({"pid": os.getpid(), "what": what}))
+            fresh = home / f".{NOTE}.{os.getpid()}"  # never through a link that somebody has put there
+            fresh.unlink(missing_ok=True)
+            fresh.write_text(json.dumps({"pid": os.getpid(), "what": what}))
+            fresh.replace(home / NOTE)
         try:
             yield
         finally:
@@ -42,6 +46,14 @@ def alone_in(home: Path, what: str) -> Iterator[None]:
                 (home / NOTE).unlink()
     finally:
         os.close(folder)
+
+
+def _refuse_strangers(home: Path, found: os.stat_result) -> None:
+    """Raise if somebody else could change what is in the home, the key that opens it included."""
+    if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
+        raise Unavailable(
+            "home.open", f"Others can write to {home}; it must belong to you and be writable by you alone (chmod go-w)."
+        )
 
 
 def _who(home: Path) -> str:

@@ -240,7 +240,8 @@ async def remove(database: Database, owner: str, account: UUID, *, cancel_waitin
         waiting = await WAITING_ON.all(connection, account)
     if waiting and not cancel_waiting:
         raise Problem(
-            "account.in_use", f"{len(waiting)} posts wait for this account; cancel them, or remove it and cancel them."
+            "account.in_use",
+            f"Posts wait for this account ({len(waiting)}); unschedule them, or remove it with --cancel-waiting.",
         )
     for post in waiting:
         await schedule.unschedule(database, owner, post.id, accounts=[account])

@@ -1,20 +1,20 @@
 """Bulk: the same for many rows, each in a transaction of its own, with a report of what became of each."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
-from uuid import UUID
 
 from imprint.problem import Problem
 
+Which = TypeVar("Which", bound=Hashable)
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Result]):
+class Outcome(Generic[Which, Result]):
     """What became of one row: a result or a problem."""
 
-    id: UUID
+    id: Which
     result: Result | None = None
     problem: Problem | None = None
 
@@ -25,9 +25,9 @@ class Outcome(Generic[Result]):
         return {"id": self.id, "ok": True, "result": result}
 
 
-async def each(rows: Iterable[UUID], act: Callable[[UUID], Awaitable[Result]]) -> list[Outcome[Result]]:
+async def each(rows: Iterable[Which], act: Callable[[Which], Awaitable[Result]]) -> list[Outcome[Which, Result]]:
     """Do it for each row, once; a problem with one does not stop the others."""
-    outcomes: list[Outcome[Result]] = []
+    outcomes: list[Outcome[Which, Result]] = []
     for row in dict.fromkeys(rows):
         try:
             outcomes.append(Outcome(row, result=await act(row)))

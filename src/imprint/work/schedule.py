@@ -5,10 +5,10 @@ never written here: it follows from its publications.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic.alias_generators import to_camel
@@ -24,6 +24,7 @@ from imprint.store.query import Link, Query, query
 from imprint.work.post import FILES, SHOW, Post, Row, lacks, locked, missing_post, unknown
 
 Roll = Callable[[], float]
+Which = TypeVar("Which", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ async def delete(database: Database, owner: str, post: UUID) -> list[Changed]:
         return cancelled
 
 
-def in_turn(rule: Rule, zone: str, after: datetime, posts: Sequence[UUID]) -> Mapping[UUID, datetime]:
+def in_turn(rule: Rule, zone: str, after: datetime, posts: Sequence[Which]) -> Mapping[Which, datetime]:
     """Give each post its own moment of a rule, in their order."""
     return dict(zip(posts, occurrences(rule, zone_of(zone), after), strict=False))
 

@@ -30,7 +30,7 @@ CREATE TABLE audit (
 CREATE INDEX audit_of_row ON audit (row_id, id);
 COMMENT ON TABLE audit IS 'Every move that was accepted: what, from, to, when, who, why. Only ever appended to.';
 
-CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'the audit is only ever appended to: % is refused', TG_OP
         USING ERRCODE = 'insufficient_privilege';
@@ -39,14 +39,14 @@ CREATE TRIGGER audit_refuse BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
 ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_refuse;
 
-CREATE FUNCTION lifecycle_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION lifecycle_stamp() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     NEW.status_at := imprint_now();
     RETURN NEW;
 END $$;
 
 -- Names the move it sees, refuses one it does not know, and writes the audit in the same transaction.
-CREATE FUNCTION lifecycle_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION lifecycle_guard() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     before text;
     seen text;
@@ -73,11 +73,20 @@ BEGIN
     VALUES (TG_TABLE_NAME, NEW.id, seen, before, NEW.status,
             coalesce(nullif(current_setting('imprint.actor', true), ''), 'database user ' || session_user),
             nullif(current_setting('imprint.reason', true), ''));
+    IF NOT FOUND THEN  -- somebody has put a rule in the way
+        RAISE EXCEPTION 'the audit could not be written' USING ERRCODE = 'insufficient_privilege';
+    END IF;
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION lifecycle_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'the % of a % is refused: its history would be lost', TG_ARGV[0], TG_TABLE_NAME
+        USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = 'lifecycle_refuse';
+END $$;
+
 -- Lets a changed declaration take the place of the checks an older one made.
-CREATE FUNCTION lifecycle_drop_checks(of_table regclass) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION lifecycle_drop_checks(of_table regclass) RETURNS void LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     old record;
 BEGIN

@@ -105,7 +105,7 @@ CREATE INDEX source_due ON source (wake_at) WHERE lease_until IS NULL;
 CREATE INDEX source_leased ON source (wake_at) WHERE lease_until IS NOT NULL;
 
 -- What its publications make of a post; NULL when it has none.
-CREATE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
                         WHEN bool_or(status = 'running') THEN 'uploading'
@@ -120,7 +120,7 @@ END $$;
 -- publications are counted, so that two that end at the same moment cannot both look past each other.
 -- Locked for no key update: an insert of a publication already shares the post's key with other inserts,
 -- and two of them that each wanted more than that would wait for each other.
-CREATE FUNCTION post_follow() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_follow() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     followed uuid := coalesce(NEW.post_id, OLD.post_id);
     now_is text;
@@ -149,7 +149,7 @@ CREATE TRIGGER post_follow_move AFTER UPDATE ON publication
 
 -- Nobody moves a post past its publications: by hand it goes where they say, or, once nothing of it is waiting,
 -- under way or unknown, back to its author. What may be out must not be changed and sent again.
-CREATE FUNCTION post_agrees() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_agrees() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     said text := post_projection(NEW.id);
 BEGIN
@@ -164,7 +164,7 @@ CREATE TRIGGER post_agrees AFTER UPDATE ON post FOR EACH ROW
     WHEN (OLD.status IS DISTINCT FROM NEW.status AND pg_trigger_depth() = 0) EXECUTE FUNCTION post_agrees();
 
 -- A publication is one post on one account: it does not change sides, or one of two posts would not notice.
-CREATE FUNCTION publication_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION publication_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'a publication belongs to one post on one account for good'
         USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = 'publication_stays';
@@ -177,3 +177,30 @@ ALTER TABLE publication ENABLE ALWAYS TRIGGER post_follow_begin;
 ALTER TABLE publication ENABLE ALWAYS TRIGGER post_follow_move;
 ALTER TABLE publication ENABLE ALWAYS TRIGGER publication_stays;
 ALTER TABLE post ENABLE ALWAYS TRIGGER post_agrees;
+
+-- What may have left cannot be called back, and a fence never falls; a CHECK sees only the new row, this sees both.
+CREATE FUNCTION publication_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'a publication that may have left cannot be cancelled, forgotten or deleted, and its fence never falls'
+        USING ERRCODE = 'check_violation', TABLE = 'publication', CONSTRAINT = 'publication_refuse';
+END $$;
+CREATE TRIGGER publication_intent_stays BEFORE UPDATE ON publication
+    FOR EACH ROW WHEN (NEW.fence < OLD.fence OR (OLD.intent_at IS NOT NULL AND NEW.intent_at IS NULL
+        AND OLD.status = 'running' AND NEW.status IN ('running', 'cancelled')))
+    EXECUTE FUNCTION publication_refuse();
+CREATE TRIGGER publication_not_deleted BEFORE DELETE ON publication
+    FOR EACH ROW WHEN (OLD.status IN ('running', 'unknown')) EXECUTE FUNCTION publication_refuse();
+ALTER TABLE publication ENABLE ALWAYS TRIGGER publication_intent_stays;
+ALTER TABLE publication ENABLE ALWAYS TRIGGER publication_not_deleted;
+
+-- Times that a program can hold; only a pause may last for ever.
+ALTER TABLE publication
+    ADD CONSTRAINT publication_due_in_time CHECK (due_at BETWEEN '1970-01-01' AND '9999-01-01'),
+    ADD CONSTRAINT publication_leased_in_time CHECK (lease_until BETWEEN '1970-01-01' AND '9999-01-01'),
+    ADD CONSTRAINT publication_held_in_time
+        CHECK (held_until BETWEEN '1970-01-01' AND '9999-01-01' OR held_until = 'infinity');
+ALTER TABLE source
+    ADD CONSTRAINT source_due_in_time CHECK (next_check_at BETWEEN '1970-01-01' AND '9999-01-01'),
+    ADD CONSTRAINT source_leased_in_time CHECK (lease_until BETWEEN '1970-01-01' AND '9999-01-01'),
+    ADD CONSTRAINT source_held_in_time
+        CHECK (held_until BETWEEN '1970-01-01' AND '9999-01-01' OR held_until = 'infinity');

@@ -25,7 +25,7 @@ CREATE TABLE pace (
 CREATE TABLE chore (
     name text PRIMARY KEY,
     every interval NOT NULL CHECK (every > interval '0'),
-    next_at timestamptz NOT NULL DEFAULT imprint_now(),
+    next_at timestamptz NOT NULL DEFAULT imprint_now() CHECK (next_at BETWEEN '1970-01-01' AND '9999-01-01'),
     wake_at timestamptz GENERATED ALWAYS AS (next_at) STORED
 );
 CREATE INDEX chore_due ON chore (wake_at);
@@ -54,7 +54,7 @@ CREATE TABLE incarnation (
 
 -- The clock sleeps until the earliest wake_at; whoever makes an earlier one rings.
 -- An insert rings once for all its rows, an update for each row whose time changed.
-CREATE FUNCTION clock_ring_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION clock_ring_inserted() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     earliest timestamptz;
 BEGIN
@@ -64,12 +64,12 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE FUNCTION clock_ring_updated() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION clock_ring_updated() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM pg_notify('imprint_clock', extract(epoch FROM NEW.wake_at)::text);
     RETURN NULL;
 END $$;
-CREATE FUNCTION clock_ring_now() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION clock_ring_now() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM pg_notify('imprint_clock', '0');
     RETURN NULL;
@@ -92,7 +92,7 @@ CREATE TRIGGER clock_ring_resumed AFTER UPDATE ON incarnation
 
 -- When an account becomes free the next publication that is due there need not wait any longer. One that is
 -- locked is being claimed, and its claim waits for us to leave the account: to wait for it would be a deadlock.
-CREATE FUNCTION publication_next() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION publication_next() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     UPDATE publication SET held_until = NULL
     WHERE id = (SELECT id FROM publication
@@ -105,7 +105,7 @@ CREATE TRIGGER publication_next AFTER UPDATE ON publication
     FOR EACH ROW WHEN (OLD.status = 'running' AND NEW.status <> 'running') EXECUTE FUNCTION publication_next();
 
 -- When an account can be used again, what waited for it waits no longer.
-CREATE FUNCTION account_back() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION account_back() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     UPDATE publication SET held_until = NULL
     WHERE account_id = NEW.id AND status = 'pending' AND held_until = 'infinity';
@@ -115,7 +115,7 @@ CREATE TRIGGER account_back AFTER UPDATE ON account
     FOR EACH ROW WHEN (OLD.status <> 'connected' AND NEW.status = 'connected') EXECUTE FUNCTION account_back();
 
 -- A new time is a new question: whatever held the row back is asked again then.
-CREATE FUNCTION publication_rescheduled() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION publication_rescheduled() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     NEW.held_until := NULL;
     RETURN NEW;

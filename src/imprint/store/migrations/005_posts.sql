@@ -76,7 +76,7 @@ CREATE UNIQUE INDEX publication_once ON publication (post_id, account_id, coales
     WHERE status <> 'cancelled' AND deleted_at IS NULL;
 
 -- As before, but what nobody wants any more is not counted.
-CREATE OR REPLACE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION post_projection(of_post uuid) RETURNS text LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN bool_or(status = 'running' AND phase = 'publishing') THEN 'publishing'
                         WHEN bool_or(status = 'running') THEN 'uploading'
@@ -92,7 +92,7 @@ ALTER TABLE publication ENABLE ALWAYS TRIGGER post_follow_dismissal;
 
 -- What is out stays as it is, and so does what a worker has in its hands or what may be out: nobody could say
 -- otherwise what was sent. The post's row is locked before it is asked, and an intent locks it too.
-CREATE FUNCTION post_refuse_frozen(of_post uuid) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_refuse_frozen(of_post uuid) RETURNS void LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 DECLARE
     stands text;
 BEGIN
@@ -103,7 +103,7 @@ BEGIN
             USING ERRCODE = 'check_violation', TABLE = 'post', CONSTRAINT = 'post_frozen';
     END IF;
 END $$;
-CREATE FUNCTION post_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_changed() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     PERFORM post_refuse_frozen(NEW.id);
     NEW.revision := OLD.revision + 1;
@@ -119,7 +119,7 @@ CREATE TRIGGER post_changed BEFORE UPDATE ON post FOR EACH ROW
            NEW.mature_classification, NEW.gallery_ids, NEW.allow_comments, NEW.allow_free_download, NEW.is_ai_generated,
            NEW.no_ai, NEW.display_resolution, NEW.upload_mode, NEW.overrides))
     EXECUTE FUNCTION post_changed();
-CREATE FUNCTION post_file_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_file_changed() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'a file is taken off a post, its row is not deleted'
@@ -137,7 +137,7 @@ CREATE TRIGGER post_file_changed BEFORE INSERT OR UPDATE OR DELETE ON post_file
     FOR EACH ROW EXECUTE FUNCTION post_file_changed();
 
 -- A deleted post has nothing on its way, and nothing new is planned for it.
-CREATE FUNCTION post_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION post_gone() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM publication WHERE post_id = NEW.id AND status IN ('pending', 'running', 'unknown')) THEN
         RAISE EXCEPTION 'a post of which something waits, runs or is unknown cannot be deleted'
@@ -148,7 +148,7 @@ END $$;
 CREATE TRIGGER post_gone AFTER UPDATE ON post FOR EACH ROW
     WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION post_gone();
 -- After post_follow_…, by its name: the post's row is locked by then, so that this look is the last word.
-CREATE FUNCTION publication_of_live_post() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION publication_of_live_post() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF (SELECT deleted_at FROM post WHERE id = NEW.post_id) IS NOT NULL THEN
         RAISE EXCEPTION 'a deleted post cannot be scheduled'
@@ -162,7 +162,7 @@ CREATE TRIGGER publication_of_live_post_again AFTER UPDATE ON publication FOR EA
     WHEN (NEW.status = 'pending' AND OLD.status IN ('failed', 'unknown')) EXECUTE FUNCTION publication_of_live_post();
 
 -- What was about to be sent is written down once for each intent and not touched again.
-CREATE FUNCTION publication_snapshot_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION publication_snapshot_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'what was sent cannot be written anew'
         USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = 'publication_snapshot_stays';
@@ -187,7 +187,7 @@ CREATE UNIQUE INDEX account_default ON account (owner) WHERE is_default;
 CREATE UNIQUE INDEX account_once ON account (owner, platform, name) WHERE deleted_at IS NULL AND label IS NOT NULL;
 
 -- An account that something still waits for is not removed.
-CREATE FUNCTION account_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION account_gone() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM publication WHERE account_id = NEW.id AND status IN ('pending', 'running', 'unknown')) THEN
         RAISE EXCEPTION 'an account of which something waits, runs or is unknown cannot be removed'

@@ -17,7 +17,9 @@ WITH plan AS MATERIALIZED (
     SELECT 'chore_due', (SELECT wake_at FROM chore ORDER BY wake_at LIMIT 1)
     WHERE 'chore_due' = ANY ($1::text[])
 )
-SELECT timer, wake_at, wake_at - imprint_now() AS wake_in FROM plan WHERE wake_at < 'infinity' ORDER BY wake_at
+SELECT timer, extract(epoch FROM wake_at)::float8 AS wake_at,
+       extract(epoch FROM wake_at - imprint_now())::float8 AS wake_in
+FROM plan WHERE wake_at < 'infinity' ORDER BY wake_at
 
 -- name: clock_publication_due
 -- Hands over the first due publication of every account that is free; the others are looked at again when theirs
