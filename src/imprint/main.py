@@ -6,54 +6,23 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from functools import partial
 
 import asyncpg
 import typer
 
 from imprint.cli.program import program
-from imprint.engine.queue import Entrypoint, Job
-from imprint.engine.wire import Wire
-from imprint.images.maker import Maker
+from imprint.engine.queue import Entrypoint
 from imprint.log import hide_in_text
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
-from imprint.work.clean import clean
-from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
-from imprint.work.orphans import collect
-from imprint.work.refresh import refresh
-from imprint.work.stores import open_stores
-from imprint.work.tend import tend
-from imprint.work.vault import Vault
 
 
 def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...]:
-    """Everything a worker can do: the name, who does it, how many at once, how often and how long."""
-    stores = open_stores(settings)
-    deriver = Deriver(database, stores, Maker(bounds(settings), children(settings)), settings)
-    chores: dict[str, Callable[[], Awaitable[object]]] = {
-        "clean": partial(clean, database, settings),
-        "content": partial(tend, database, stores, settings),
-        "bytes": partial(collect, database, stores, settings),
-        "sign-ins": partial(refresh, database, Vault.of(settings), Wire()),
-    }
+    """Everything a worker can do."""
+    from imprint.entrypoints import entrypoints as table  # noqa: PLC0415 - only a worker needs what it can do
 
-    async def run_chore(job: Job) -> None:
-        await chores[job.key]()
-
-    return (
-        Entrypoint("chore", run_chore, concurrency=1, attempts=3, timeout=timedelta(minutes=10)),
-        Entrypoint(
-            "derive",
-            deriver.derive,
-            concurrency=settings.derivations_at_once,
-            attempts=ATTEMPTS,
-            timeout=timedelta(minutes=15),
-        ),
-    )
+    return table(database, settings)
 
 
 async def serve(database: Database, key: str, opened: socket.socket, stop: asyncio.Event) -> None:
@@ -65,7 +34,7 @@ async def serve(database: Database, key: str, opened: socket.socket, stop: async
 
 def run(arguments: list[str]) -> int:  # noqa: C901, PLR0911 - a table of what can go wrong
     """Run one command and give its exit code; what goes wrong is one sentence on standard error."""
-    app = program(entrypoints, serve)
+    app = program(entrypoints, serve, command=next(iter(arguments), None))
     try:
         return int(app(arguments or ["--help"], prog_name="imprint", standalone_mode=False) or Exit.OK)
     except Problem as problem:

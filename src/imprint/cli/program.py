@@ -4,11 +4,18 @@ from typing import Annotated
 
 import typer
 
-from imprint.cli import about, account, backfill, content, demo, keys, post, processes, upkeep
+from imprint import __version__
+from imprint.cli import processes
+
+# The commands that run for long, and so carry nothing they do not need.
+LONG = {"up", "worker", "api"}
 
 
-def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer.Typer:
-    """Put the command line together; the caller says what a worker can do and who answers HTTP."""
+def program(entrypoints: processes.Entrypoints, serve: processes.Serve, *, command: str | None = None) -> typer.Typer:
+    """Put the command line together; the caller says what a worker can do and who answers HTTP.
+
+    `command` is the one that will be run, if that is known: a process that runs for long loads no other.
+    """
     app = typer.Typer(
         name="imprint",
         help="Publishes creative work on schedule, exactly once.",
@@ -28,18 +35,19 @@ def program(entrypoints: processes.Entrypoints, serve: processes.Serve) -> typer
         """Publish creative work on schedule, exactly once."""
 
     processes.register(app, entrypoints, serve)
-    post.register(app)
-    account.register(app)
-    content.register(app)
-    backfill.register(app)
-    keys.register(app)
-    upkeep.register(app)
-    about.register(app)
-    demo.register(app)
+    if command not in LONG:
+        _add_the_rest(app)
     return app
+
+
+def _add_the_rest(app: typer.Typer) -> None:
+    from imprint.cli import about, account, backfill, content, demo, keys, post, upkeep  # noqa: PLC0415 - see LONG
+
+    for group in (post, account, content, backfill, keys, upkeep, about, demo):
+        group.register(app)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - the signature Typer calls
     if asked:
-        about.version()
+        typer.echo(f"Imprint {__version__}")
         raise typer.Exit

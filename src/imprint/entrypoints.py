@@ -1,0 +1,44 @@
+"""The entrypoints: everything a worker can do, in one table."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+
+from imprint.engine.queue import Entrypoint, Job
+from imprint.engine.wire import Wire
+from imprint.images.maker import Maker
+from imprint.settings import Settings
+from imprint.store.db import Database
+from imprint.work.clean import clean
+from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
+from imprint.work.orphans import collect
+from imprint.work.refresh import refresh
+from imprint.work.stores import open_stores
+from imprint.work.tend import tend
+from imprint.work.vault import Vault
+
+
+def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...]:
+    """Everything a worker can do: the name, who does it, how many at once, how often and how long."""
+    stores = open_stores(settings)
+    deriver = Deriver(database, stores, Maker(bounds(settings), children(settings)), settings)
+    chores: dict[str, Callable[[], Awaitable[object]]] = {
+        "clean": partial(clean, database, settings),
+        "content": partial(tend, database, stores, settings),
+        "bytes": partial(collect, database, stores, settings),
+        "sign-ins": partial(refresh, database, Vault.of(settings), Wire()),
+    }
+
+    async def run_chore(job: Job) -> None:
+        await chores[job.key]()
+
+    return (
+        Entrypoint("chore", run_chore, concurrency=1, attempts=3, timeout=timedelta(minutes=10)),
+        Entrypoint(
+            "derive",
+            deriver.derive,
+            concurrency=settings.derivations_at_once,
+            attempts=ATTEMPTS,
+            timeout=timedelta(minutes=15),
+        ),
+    )
