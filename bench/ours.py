@@ -137,12 +137,13 @@ async def _fill(connection: Connection, future: int) -> None:
     await connection.execute(
         """
         WITH a AS (
-                 INSERT INTO account (platform, name) SELECT 'bench', 'far' FROM generate_series(1, 100) RETURNING id),
-             p AS (INSERT INTO post (title) VALUES ('far') RETURNING id),
-             n AS (SELECT id, row_number() OVER () AS n FROM a)
+                 INSERT INTO account (platform, name)
+                 SELECT 'bench', i::text FROM generate_series(1, 100) i RETURNING id),
+             p AS (
+                 INSERT INTO post (title) SELECT 'far' FROM generate_series(1, ($1::int + 99) / 100) RETURNING id)
         INSERT INTO publication (post_id, account_id, status, due_at)
-        SELECT p.id, n.id, 'pending', imprint_now() + interval '1 day' + random() * interval '364 days'
-        FROM generate_series(1, $1::int) i JOIN n ON n.n = i % 100 + 1, p
+        SELECT p.id, a.id, 'pending', imprint_now() + interval '1 day' + random() * interval '364 days'
+        FROM p, a LIMIT $1::int
         """,
         future,
     )
