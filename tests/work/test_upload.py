@@ -1,6 +1,7 @@
 """Uploads: only what was verified is called uploaded, and what went wrong can be tried again."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from hashlib import sha256
@@ -275,6 +276,11 @@ async def test_a_file_of_this_machine_in_one_call(at: Scene, tmp_path: Path) -> 
         (tmp_path / name).write_bytes(data)
         await refused(add(at.database, at.stores, at.settings, tmp_path / name, OWNER), code)
     await refused(add(at.database, at.stores, at.settings, tmp_path, OWNER), "content.folder")
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it, and nobody is waited for
+    await refused(add(at.database, at.stores, at.settings, tmp_path / "pipe", OWNER), "content.not_a_file")
+    with (tmp_path / "huge.jpg").open("wb") as huge:
+        huge.truncate(at.settings.upload_largest_mb * 1_000_000 + 1)
+    await refused(add(at.database, at.stores, at.settings, tmp_path / "huge.jpg", OWNER), "upload.too_large")
     await refused(add(at.database, at.stores, at.settings, tmp_path / "none", OWNER), "content.unreadable")
 
 
@@ -284,3 +290,11 @@ async def test_the_same_without_a_disk(database_url: str, home: Path) -> None:
         content = await at.processed(JPEG, "image/jpeg")
         assert await at.states(content) == ("processed", "processed", ["processed"] * 3)
         assert list((home / "spool").iterdir()) == []
+
+
+def test_a_name_is_text_and_keeps_its_ending() -> None:
+    """A name that is no text on the disk becomes some, and a long one is shortened before its ending."""
+    assert label(os.fsdecode(b"bad\xff.jpg")) == "bad\ufffd.jpg"
+    shortened = label("x" * 300 + ".png")
+    assert shortened.endswith("x.png")
+    assert len(shortened) <= 200

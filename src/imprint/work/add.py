@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import os
+import stat
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +39,7 @@ async def add(
     database: Database, stores: Stores, settings: Settings, path: Path, owner: str, progress: Progress = _nothing
 ) -> Confirmed:
     """Upload and confirm a file; one whose upload was cut short before is gone on with, not begun a second time."""
-    wanted = await _promise(path)
+    wanted = await _promise(path, settings.upload_largest_mb * 1_000_000)
     async with database.connection() as connection:
         earlier = await UNFINISHED.first(connection, wanted.sha256, owner, label(wanted.filename))
     if earlier:
@@ -48,10 +50,10 @@ async def add(
     return await confirm(database, stores, asked.file_id, owner)
 
 
-async def _promise(path: Path) -> Wanted:
+async def _promise(path: Path, largest: int) -> Wanted:
     """Say what a file is, by its bytes and not by its name."""
     try:
-        head, digest, size = await asyncio.to_thread(_look, path)
+        head, digest, size = await asyncio.to_thread(_look, path, largest)
     except IsADirectoryError:
         raise Problem("content.folder", f"{path} is a folder; name the files in it.") from None
     except OSError as error:
@@ -68,9 +70,17 @@ async def _promise(path: Path) -> Wanted:
     return Wanted(path.name, kind, size, digest)
 
 
-def _look(path: Path) -> tuple[bytes, str, int]:
+def _look(path: Path, largest: int) -> tuple[bytes, str, int]:
     digest, size, head = hashlib.sha256(), 0, b""
-    with path.open("rb") as file:
+    # Without waiting: a named pipe that nobody writes to would hold us for ever.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - of a descriptor
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise Problem("content.not_a_file", f"{path} is not a file that can be stored.")
+        if found.st_size > largest:
+            raise Problem(
+                "upload.too_large", f"{path} is too large; {largest // 1_000_000} megabytes are taken at most."
+            )
         while chunk := file.read(CHUNK):
             head = head or chunk[:HEAD_BYTES]
             digest.update(chunk)

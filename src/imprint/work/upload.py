@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePath
 from uuid import UUID, uuid4
 
 import structlog
@@ -356,8 +357,13 @@ async def _answered(stores: Stores, outcome: "Confirmed | _Refused") -> Confirme
 
 def label(filename: str) -> str:
     """Keep of a client's filename what a person reads; it never becomes a path or a key."""
-    name = unicodedata.normalize("NFC", re.split(r"[/\\]", filename)[-1])
-    return _UNSEEN.sub("", name).strip()[:LONGEST_NAME] or "unnamed"
+    written = filename.encode("utf-8", "surrogateescape").decode(
+        "utf-8", "replace"
+    )  # a disk takes names that are no text
+    name = _UNSEEN.sub("", unicodedata.normalize("NFC", re.split(r"[/\\]", written)[-1])).strip()
+    if len(name) > LONGEST_NAME and 0 < len(suffix := PurePath(name).suffix) < LONGEST_NAME:
+        return name[: LONGEST_NAME - len(suffix)] + suffix
+    return name[:LONGEST_NAME] or "unnamed"
 
 
 def _granted(settings: Settings, wanted: Wanted, owner: str) -> Grant:
