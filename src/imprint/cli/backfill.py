@@ -12,7 +12,7 @@ from imprint.problem import Exit
 from imprint.settings import Settings
 from imprint.work.backfill import Finding, Options, Report, Tell
 from imprint.work.backfill import backfill as run_backfill
-from imprint.work.content import camel
+from imprint.work.content import camel, counts
 from imprint.work.stores import open_stores
 
 # More than this many findings are counted but not listed, so that memory stays flat whatever is found.
@@ -48,29 +48,32 @@ def backfill(
             )
 
     options = Options(fix_status=fix_status, dry_run=dry_run)
-    report = session.run(_backfill(settings, options, tell, quiet=as_json))
+    report, failed = session.run(_backfill(settings, options, tell, quiet=as_json))
     if as_json:
         print_json(
             {
                 **camel(asdict(report)),
                 "found": report.found,
+                "failedContents": failed,
                 "findings": [camel(asdict(finding)) for finding in findings],
                 "findingsListed": len(findings),
                 "dryRun": dry_run,
             }
         )
     else:
-        _summary(report, dry_run=dry_run)
+        _summary(report, failed, dry_run=dry_run)
     if report.left:
         raise typer.Exit(Exit.ATTENTION)
 
 
-def _summary(report: Report, *, dry_run: bool) -> None:
+def _summary(report: Report, failed: int, *, dry_run: bool) -> None:
     if report.resumed:
         say("Went on where an earlier run was stopped.")
     say(f"{report.contents:,} contents, {report.objects:,} objects, {report.bytes:,} bytes read and compared.")
     if not report.found:
-        say("Everything is as it should be; there is nothing to do.")
+        say("Everything is as its state says; there is nothing to do.")
+        if failed:
+            say(f"Contents that have failed: {failed}; `imprint content list --status failed` names them and why.")
         return
     say(
         f"Found {report.broken_originals} damaged originals, {report.broken_variants} damaged variants, "
@@ -86,11 +89,11 @@ def _summary(report: Report, *, dry_run: bool) -> None:
         say("Run `imprint backfill --fix-status` to mend the states.")
 
 
-async def _backfill(settings: Settings, options: Options, tell: Tell, *, quiet: bool) -> Report:
+async def _backfill(settings: Settings, options: Options, tell: Tell, *, quiet: bool) -> tuple[Report, int]:
     async with session.ready_database(settings) as database:
         with progress(in_bytes=False, quiet=quiet) as bar:
             task = bar.add_task("contents", total=None)
-            return await run_backfill(
+            report = await run_backfill(
                 database,
                 open_stores(settings),
                 settings,
@@ -98,3 +101,5 @@ async def _backfill(settings: Settings, options: Options, tell: Tell, *, quiet: 
                 tell,
                 lambda done, every: bar.update(task, completed=done, total=every),
             )
+        async with database.connection() as connection:
+            return report, (await counts(connection)).get("failed", 0)
