@@ -398,9 +398,13 @@ def server_and_url(server: Server) -> Iterator[tuple[str, asyncio.Runner]]:
 
 def test_content_is_what_its_bytes_make_of_it(machine: type[Machine]) -> None:
     """In any order of uploads, confirmations, deliveries, deaths, retries and deletions."""
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+    chosen = settings(
+        max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
     )
+    try:
+        run_state_machine_as_test(machine, settings=chosen)
+    except SystemError as error:
+        # A fault of CPython 3.11 itself, in ast.parse, which Hypothesis uses to print: it says nothing about content.
+        if "recursion depth mismatch" not in str(error):
+            raise
+        run_state_machine_as_test(machine, settings=chosen)
