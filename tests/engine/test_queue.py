@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from imprint.engine.queue import Entrypoint, Job, enqueue
+from imprint.engine.queue import Entrypoint, Job, Queue, enqueue
 from imprint.store.db import Database
 from imprint.store.query import Connection
 from tests.engine.scene import queue_runs
@@ -147,6 +147,18 @@ async def test_a_cut_does_not_make_new_jobs_wait_for_slow_ones(connection: Conne
         await until(quick.done)
         stop.set()
     assert await connection.fetchval("SELECT status FROM pgqueuer WHERE entrypoint = 'test'") == "queued"
+
+
+async def test_a_queue_that_is_cancelled_ends(connection: Connection, database_url: str) -> None:
+    """When another part of the worker fails the queue is cancelled, and must not keep a dead worker alive."""
+    handler = Recorder(waits=60)
+    await enqueue(connection, [Job("test", "k")])
+    queue = Queue(database_url, [handler.entrypoint()], concurrency=2, grace_seconds=60)
+    running = asyncio.create_task(queue.run(asyncio.Event()))
+    await until(lambda: _began(handler))
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=15)
+    assert done
 
 
 async def test_a_killed_workers_job_is_run_by_another(connection: Connection, database_url: str) -> None:

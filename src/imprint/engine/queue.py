@@ -37,6 +37,7 @@ RETRY_SETTLES = 0.05  # a job that is put back is in the queue again by then
 RECONNECT_FIRST = timedelta(seconds=0.5)
 RECONNECT_LONGEST = timedelta(seconds=5)
 HEALTHY_SECONDS = 30
+LAST_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,9 @@ class Queue:
                 log.warning("the database does not serve; jobs wait", error=str(error), again_in_s=wait.total_seconds())
                 await _sleep(wait, stop)
         finally:
+            if not stop.is_set():  # we are being ended, not stopped: nobody will tell the cycles to come to their end
+                for cycle in draining:
+                    cycle.cancel()
             await asyncio.gather(*draining, return_exceptions=True)
 
     async def _cycle(self, stop: asyncio.Event, broken: asyncio.Event) -> None:
@@ -177,6 +181,10 @@ class Queue:
                 await self._hurry(running)
                 await running
             finally:
+                if not running.done():  # we are cancelled ourselves: what runs is put back, or it would be waited for
+                    manager.shutdown.set()
+                    await self._hurry(running)
+                    await asyncio.wait([running], timeout=LAST_SECONDS)
                 left = (stopped, cut, running, *self._rings)
                 for task in left:
                     task.cancel()

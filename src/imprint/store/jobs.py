@@ -36,9 +36,9 @@ NAMES = DBSettings(
 )
 
 
-def queries_over(driver: Driver) -> Queries:
+def queries_over(driver: Driver, kind: type[Queries] = Queries) -> Queries:
     """Give PgQueuer's queries over a driver, with our fixed names."""
-    return Queries(
+    return kind(
         driver,
         qbe=QueryBuilderEnvironment(settings=NAMES),
         qbq=QueryQueueBuilder(settings=NAMES),
@@ -67,9 +67,4 @@ class _PatientQueries(Queries):
 
 def patient_queries(driver: Driver) -> Queries:
     """Give PgQueuer's queries over a driver, for the loop that runs jobs."""
-    return _PatientQueries(
-        driver,
-        qbe=QueryBuilderEnvironment(settings=NAMES),
-        qbq=QueryQueueBuilder(settings=NAMES),
-        qbs=QuerySchedulerBuilder(settings=NAMES),
-    )
+    return queries_over(driver, _PatientQueries)
