@@ -1,7 +1,9 @@
 """Schedule: when a post goes out, and on which accounts; every change is a guarded update of its publications.
 
-The rows are taken in one order by everybody: accounts, then publications, then the post. The post's own status is
-never written here: it follows from its publications.
+People take turns on a post; then the rows are taken in one order by everybody: accounts, then publications, then the
+post. Without the turns a publication that another person plans between the last two would be taken after the post, and
+the worker that claims it at that moment takes them the other way round. The post's own status is never written here:
+it follows from its publications.
 """
 
 import random
@@ -20,7 +22,7 @@ from imprint.lifecycles.publication import PublicationStatus
 from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
-from imprint.store.query import Link, Query, query
+from imprint.store.query import Link, Nothing, Query, query
 from imprint.work.post import FILES, SHOW, Post, Row, lacks, locked, missing_post, unknown
 
 Roll = Callable[[], float]
@@ -84,6 +86,7 @@ class Changed:
         return {to_camel(name): value for name, value in asdict(self).items()}
 
 
+TURN = query("schedule_turn", Nothing)
 NOW = query("schedule_now", Moment)
 ACCOUNTS = query("schedule_accounts", Named)
 DEFAULT = query("schedule_default", Row)
@@ -142,6 +145,7 @@ async def publish_now(
     """Let a post go at once: a draft or what failed is planned for now, what waits is brought forward."""
     zone_of(zone)
     async with database.transaction(owner, "publish it now") as connection:
+        await TURN.run(connection, post)
         await ACCOUNTS.all(connection, list(accounts), owner)
         held = await HOLD.all(connection, post)
         found = await locked(connection, owner, post)
@@ -228,6 +232,7 @@ def in_turn(rule: Rule, zone: str, after: datetime, posts: Sequence[Which]) -> M
 async def _plan(
     connection: Link, owner: str, post: UUID, targets: Sequence[Target], when: Callable[[datetime, Target], Slot]
 ) -> list[Changed]:
+    await TURN.run(connection, post)
     if (seen := await SHOW.first(connection, post, owner)) is None:
         raise missing_post()
     _refuse_state(seen)  # before anything is locked, so that what is said first is what matters most
@@ -298,6 +303,7 @@ async def _change(
 
 async def _hold(connection: Link, owner: str, post: UUID) -> list[Held]:
     """Keep the publications of a person's post as they are until the transaction ends, then the post."""
+    await TURN.run(connection, post)
     held = await HOLD.all(connection, post)
     await locked(connection, owner, post)
     return held

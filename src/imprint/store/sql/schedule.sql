@@ -11,6 +11,10 @@ WHERE id = ANY ($1::uuid[]) AND owner = $2 AND deleted_at IS NULL ORDER BY id FO
 -- The account a person publishes to when none is named.
 SELECT id FROM account WHERE owner = $1 AND is_default AND deleted_at IS NULL
 
+-- name: schedule_turn
+-- Lets one transaction at a time change what is planned of a post; taken before anything else.
+SELECT pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended($1::uuid::text, 0))
+
 -- name: schedule_hold
 -- The publications of a post, kept as they are until the transaction ends; always taken before the post.
 SELECT id, account_id, file_id, status, intent_at IS NOT NULL AS left, due_at, deleted_at IS NOT NULL AS dismissed
