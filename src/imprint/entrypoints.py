@@ -1,5 +1,7 @@
 """The entrypoints: everything a worker can do, in one table."""
 
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
@@ -11,7 +13,12 @@ from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work.clean import clean
 from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
+from imprint.work.desk import Desk
+from imprint.work.journal import Journal
 from imprint.work.orphans import collect
+from imprint.work.publish import Publisher
+from imprint.work.reconcile import Reconciler
+from imprint.work.record import replay
 from imprint.work.refresh import refresh
 from imprint.work.stores import open_stores
 from imprint.work.tend import tend
@@ -32,6 +39,9 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
     async def run_chore(job: Job) -> None:
         await chores[job.key]()
 
+    actor = f"worker {socket.gethostname()}:{os.getpid()}"
+    desk = Desk(database, Vault.of(settings), Wire(), deriver, Journal.of(settings.home), settings, actor)
+
     return (
         Entrypoint("chore", run_chore, concurrency=1, attempts=3, timeout=timedelta(minutes=10)),
         Entrypoint(
@@ -41,4 +51,15 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
             attempts=ATTEMPTS,
             timeout=timedelta(minutes=15),
         ),
+        # Hours, since the files of one post may be large and a line slow; the lease and the sender's own deadline hold
+        # each step in bounds.
+        Entrypoint(
+            "publish",
+            Publisher(desk).publish,
+            concurrency=0,
+            attempts=3,
+            timeout=timedelta(hours=3),
+            begin=partial(replay, desk),
+        ),
+        Entrypoint("reconcile", Reconciler(desk).reconcile, concurrency=0, attempts=3, timeout=timedelta(minutes=5)),
     )

@@ -81,8 +81,10 @@ def timers(crashes_before_quarantine: int) -> tuple[Timer, ...]:
     return (
         _handed("publication_due", query("clock_publication_due", Due), "publish"),
         _expired("publication_lost", PUBLICATIONS.expire, crashes_before_quarantine),
+        _handed("publication_unknown", query("clock_publication_unknown", Due), "reconcile"),
         _handed("source_due", query("clock_source_due", Due), "poll"),
         _expired("source_lost", SOURCES.expire, crashes_before_quarantine),
+        _handed("delivery_due", query("clock_delivery_due", Due), "deliver"),
         _handed("chore_due", query("clock_chore_due", Due), "chore"),
     )
 

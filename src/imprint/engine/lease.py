@@ -75,20 +75,24 @@ class Leased:
         return await self._release.first(connection, lease.id, lease.fence) is not None
 
     @asynccontextmanager
-    async def kept(self, database: Database, lease: Lease, duration: timedelta) -> AsyncIterator[None]:
+    async def kept(
+        self, database: Database, lease: Lease, duration: timedelta, *, since: float | None = None
+    ) -> AsyncIterator[None]:
         """Renew the lease by heartbeat while the body runs; end the body with LeaseLost the moment it is lost.
 
         The deadline is counted on this process's monotonic clock from before each renewal was asked for,
-        so it always falls before the moment at which the database lets somebody else in.
+        so it always falls before the moment at which the database lets somebody else in. `since` is when the claim was
+        asked for on that clock; without it nobody knows how old the lease is, and it is renewed at once.
         """
         clock = asyncio.get_running_loop()
         beat: asyncio.Task[None] | None = None
         try:
-            async with asyncio.timeout(duration.total_seconds()) as deadline:
-                # How long ago the lease was claimed nobody knows, so the first deadline stands on a renewal as well.
-                async with database.connection() as connection:
-                    if await self.renew(connection, lease, duration) is None:
-                        raise self._lost(lease)
+            began = clock.time() if since is None else since
+            async with asyncio.timeout_at(began + duration.total_seconds()) as deadline:
+                if since is None:
+                    async with database.connection() as connection:
+                        if await self.renew(connection, lease, duration) is None:
+                            raise self._lost(lease)
                 beat = asyncio.create_task(self._beat(database, lease, duration, deadline, clock))
                 yield
         except TimeoutError as error:

@@ -49,13 +49,15 @@ _SLOW = query("pace_slow", Slowed)
 _EASE = query("pace_ease", Nothing)
 
 
-async def take(connection: Link, key: str, policy: Policy, patience: timedelta = timedelta.max) -> timedelta:
-    """Reserve the next free moment and say how long until then.
+async def take(
+    connection: Link, key: str, policy: Policy, patience: timedelta = timedelta.max, *, calls: int = 1
+) -> timedelta:
+    """Reserve the next free moment for one call, or for several that follow each other, and say how long until then.
 
     A wait longer than the patience reserves nothing: the caller gives its work back until then and asks anew.
     Without that, those who only come back to ask would push the next free moment ahead of themselves for ever.
     """
-    turn = await _TAKE.one(connection, key, policy.least, policy.most, max(patience, timedelta(0)))
+    turn = await _TAKE.one(connection, key, policy.least, policy.most, max(patience, timedelta(0)), calls)
     return turn.wait
 
 

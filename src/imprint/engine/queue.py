@@ -54,7 +54,8 @@ class Job:
 class Entrypoint:
     """A kind of job: who does it, how many at once over all workers (0: any), how often, how long.
 
-    After the last failed attempt the job is held as a dead letter.
+    After the last failed attempt the job is held as a dead letter. `begin` is done before the first job, and again
+    after each outage of the database.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Entrypoint:
     concurrency: int
     attempts: int
     timeout: timedelta
+    begin: Callable[[], Awaitable[object]] | None = None
 
 
 async def enqueue(connection: Link, jobs: Collection[Job]) -> int:
@@ -87,6 +89,11 @@ _CHANGED = json.dumps(
         "table": NAMES.queue_table,
     }
 )
+
+
+async def ring(connection: Link) -> None:
+    """Wake the workers, once the caller's transaction is committed, for jobs that were put back rather than put in."""
+    await queries_on(connection).driver.notify(NAMES.channel, _CHANGED)
 
 
 First = Callable[[], Awaitable[None]]
@@ -156,6 +163,9 @@ class Queue:
 
     async def _cycle(self, stop: asyncio.Event, broken: asyncio.Event) -> None:
         await self._first()
+        for entrypoint in self._entrypoints:
+            if entrypoint.begin is not None:
+                await entrypoint.begin()
         async with self._pool(broken) as pool:
             driver = AsyncpgPoolDriver(pool)
             manager = _Manager(patient_queries(driver), channel=NAMES.channel)

@@ -45,8 +45,9 @@ PUBLICATION = Lifecycle(
         S.PENDING: ("lease_until", "phase", "intent_at"),
         S.UNKNOWN: ("lease_until", "phase"),
         S.SUCCESS: ("lease_until", "phase"),
-        S.FAILED: ("lease_until", "phase"),
+        # What an earlier attempt may have put out is not called failed or cancelled: that has to be found out first.
+        S.FAILED: ("lease_until", "phase", "left_at"),
         # What may have left cannot be called back: after the intent there is no cancelling.
-        S.CANCELLED: ("lease_until", "phase", "intent_at"),
+        S.CANCELLED: ("lease_until", "phase", "intent_at", "left_at"),
     },
 )

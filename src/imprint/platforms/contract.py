@@ -98,6 +98,17 @@ class Platform(Protocol[L]):
         """
         ...
 
+    async def revoke(self, http: Http, login: L) -> bool:
+        """Give the access back when an account is removed; False where there is nothing to give back.
+
+        Nothing depends on it: whoever removes an account does so whether this works or fails.
+        """
+        ...
+
+    def host(self, login: L) -> str:
+        """Name the host that this account is called at, so that all accounts there wait when it fails; "" for none."""
+        ...
+
     def quota(self, answer: Answer) -> Quota | None:
         """Read what an answer says about the calls that are left; None where the platform does not tell."""
         ...

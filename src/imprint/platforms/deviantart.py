@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
@@ -23,7 +23,7 @@ from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.platforms.failure import NotYet, RateLimited, Refused, SignInAgain, harmless
 from imprint.platforms.limits import Limits, Misfit, TextLimit, misfits
 from imprint.platforms.login import Ask, Errand
-from imprint.platforms.request import Fields, Form, Multipart, Progress, Request, Value
+from imprint.platforms.request import Fields, Form, Later, Multipart, Progress, Request, Value
 from imprint.platforms.work import File, RemoteFile, Work
 
 API = "/api/v1/oauth2"
@@ -55,7 +55,7 @@ ALREADY_PUBLISHED = 9
 SLACK = timedelta(minutes=10)
 PAGE, MOST_PAGES = 24, 40
 METADATA_AT_ONCE = 10
-PENDING_ITEM = "(the item id that the upload gives)"
+PENDING_ITEM = Later("(the item id that the upload gives)")
 
 
 class DeviantArtOptions(BaseModel):
@@ -110,6 +110,15 @@ class DeviantArt:
         """Use the refresh token, which can be used once: store what comes back before anything else."""
         return await sign_in.renew(http, login)
 
+    async def revoke(self, http: Http, login: DeviantArtLogin) -> bool:
+        """Let the tokens end."""
+        await sign_in.revoke(http, login)
+        return True
+
+    def host(self, login: DeviantArtLogin) -> str:
+        """Name DeviantArt, or the sandbox."""
+        return urlsplit(login.base_url).netloc
+
     def quota(self, answer: Answer) -> Quota | None:
         """Read nothing: DeviantArt does not tell."""
         del answer
@@ -124,8 +133,9 @@ class DeviantArt:
         return [*misfits("DeviantArt", self.limits_for(login), work), *_own_misfits(work)]
 
     async def check(self, http: Http, login: DeviantArtLogin, work: Work) -> None:
-        """Ask whether the token is good, with the call that does nothing."""
-        del work
+        """Ask whether the token is good, with the call that does nothing; an upload has shown it already."""
+        if work.uploads:
+            return
         await _read(http, login, "placebo")
 
     async def galleries(self, http: Http, login: DeviantArtLogin) -> list[Gallery]:

@@ -69,6 +69,16 @@ class Folder:
         del http, login
         raise SignInAgain("folder.no_token", "A folder has no access to renew.", renewable=False)
 
+    async def revoke(self, http: Http, login: FolderLogin) -> bool:
+        """Give nothing back: a folder has no token."""
+        del http, login
+        return False
+
+    def host(self, login: FolderLogin) -> str:
+        """Name none: each folder is on a disk of its own."""
+        del login
+        return ""
+
     def quota(self, answer: Answer) -> Quota | None:
         """Read nothing: a disk does not count calls."""
         del answer

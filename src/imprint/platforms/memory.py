@@ -56,6 +56,16 @@ class Memory:
         del http, login
         raise SignInAgain("memory.word", "The twin wants another word.", renewable=False)
 
+    async def revoke(self, http: Http, login: MemoryLogin) -> bool:
+        """Give nothing back: the twin forgets no word."""
+        del http, login
+        return False
+
+    def host(self, login: MemoryLogin) -> str:
+        """Name none: it is in this process."""
+        del login
+        return ""
+
     def quota(self, answer: Answer) -> Quota | None:
         """Read nothing: the twin does not count."""
         del answer

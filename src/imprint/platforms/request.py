@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote_plus, urlsplit
 
 from pydantic import SecretStr
@@ -22,6 +22,12 @@ HIDDEN = "**********"
 # Some platforms turn away whoever does not say who it is, or does not take compressed answers.
 ALWAYS: Fields = (("User-Agent", "Imprint/1"), ("Accept-Encoding", "gzip"), ("Connection", "close"))
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\]')
+
+
+class Later(str):
+    """What stands in a preview for a value that is known only when the time comes: an id, a signature."""
+
+    __slots__ = ()
 
 
 class Body(Protocol):
@@ -201,7 +207,13 @@ class Request:
                 seen.update(chunk)
         return seen.hexdigest()
 
-    def shown(self) -> dict[str, object]:
+    @property
+    def known(self) -> bool:
+        """Say whether every byte of the body is known already, so that its hash means something."""
+        fields = self.body.fields if isinstance(self.body, Form | Multipart) else ()
+        return not any(isinstance(value, Later) for _, value in fields)
+
+    def shown(self) -> dict[str, Any]:
         """Give the request as plain data for people, secrets hidden."""
         return {
             "what": self.what,

@@ -20,11 +20,11 @@ from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Failure, NotYet, RateLimited, Refused, SignInAgain
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
-from imprint.platforms.request import Fields, Progress, Request, Text
+from imprint.platforms.request import Fields, Later, Progress, Request, Text
 from imprint.platforms.work import File, RemoteFile, Work
 
 PREFIX = "whsec_"
-WHEN_SENT = "(made when it is sent)"
+WHEN_SENT = Later("(made when it is sent)")
 # The standard asks for 24 to 64 random bytes; the test vector of its own library has 24.
 SHORTEST_SECRET, LONGEST_SECRET = 24, 64
 LIMITS = Limits()
@@ -71,6 +71,15 @@ class Webhook:
         """Refuse: a shared secret does not expire."""
         del http, login
         raise SignInAgain("webhook.secret", "The receiver does not take the secret; set it anew.", renewable=False)
+
+    async def revoke(self, http: Http, login: WebhookLogin) -> bool:
+        """Give nothing back: the secret is the receiver's own."""
+        del http, login
+        return False
+
+    def host(self, login: WebhookLogin) -> str:
+        """Name the receiver's host."""
+        return urlsplit(login.url.get_secret_value()).netloc.rpartition("@")[2]
 
     def quota(self, answer: Answer) -> Quota | None:
         """Read nothing: the standard has no such header."""

@@ -25,6 +25,7 @@ from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, Query, query
 from imprint.work.post import FILES, SHOW, Post, Row, lacks, locked, missing_post, unknown
 
+OPEN = {PublicationStatus.PENDING, PublicationStatus.RUNNING}
 Roll = Callable[[], float]
 Which = TypeVar("Which", bound=Hashable)
 
@@ -319,6 +320,8 @@ async def _refuse_unready(connection: Link, post: Post) -> list[UUID | None]:
 def _nothing_waits(held: Sequence[Held], accounts: Sequence[UUID]) -> list[Changed]:
     """Say why nothing of a post could be changed."""
     ours = [each for each in held if not accounts or each.account_id in accounts]
+    if any(each.status == PublicationStatus.PENDING and each.left for each in ours):
+        raise Problem("post.on_its_way", "It may be out already and is sent again with the same key; wait for that.")
     if any(each.status == PublicationStatus.RUNNING for each in ours):
         raise Problem("post.on_its_way", "It is on its way; cancel it if you want to stop it before it leaves.")
     if any(each.status == PublicationStatus.UNKNOWN for each in ours):
@@ -328,7 +331,7 @@ def _nothing_waits(held: Sequence[Held], accounts: Sequence[UUID]) -> list[Chang
 
 def _refuse_left(held: Sequence[Held], accounts: Sequence[UUID], what: str) -> None:
     ours = [each for each in held if not accounts or each.account_id in accounts]
-    if any(each.status == PublicationStatus.RUNNING and each.left for each in ours):
+    if any(each.status in OPEN and each.left for each in ours):
         raise Problem("post.on_its_way", f"It has left, or is just leaving, and cannot {what}.")
     if any(each.status == PublicationStatus.UNKNOWN for each in ours):
         raise unknown()

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from imprint.platforms.registry import PLATFORMS
 from imprint.platforms.work import Bytes, File, Work
 from imprint.problem import Problem
 from imprint.store.query import Link, query
-from imprint.work.post import FILES, OVERRIDABLE, SHOW, Overridden, Post, PostFile, Row, lacks, locked, missing_post
+from imprint.work.post import FILES, OVERRIDABLE, SHOW, Overridden, Post, PostFile, lacks, locked, missing_post
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Sending:
 
 
 OF = query("post_of_publication", Sending)
-HOLD_PUBLICATION = query("post_hold_publication", Row)
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ class Snapshot:
 
     text: str = field(repr=False)
     sha256: str
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """Give it as data."""
+        data: dict[str, Any] = json.loads(self.text)
+        return data
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Snapshot":
@@ -52,7 +58,7 @@ class Snapshot:
         """Make the work that is sent; `opened` gives the bytes of a content. What is sent follows from the text."""
         if sha256(self.text.encode()).hexdigest() != self.sha256:
             raise Problem("snapshot.changed", "What was to be sent is not what was written down; it is not sent.")
-        data = json.loads(self.text)
+        data = self.data
         return Work(
             key=data["key"],
             made_at=datetime.fromisoformat(data["madeAt"]),
@@ -91,15 +97,12 @@ def canonical(data: Mapping[str, Any]) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-async def take(connection: Link, publication: UUID, made_at: datetime) -> Snapshot:
-    """Freeze what a publication sends, in the transaction that makes its intent.
+async def frozen(connection: Link, sending: Sending, made_at: datetime) -> Snapshot:
+    """Freeze what a publication sends, in the transaction that claims it.
 
-    The publication and then the post are locked until it ends: an edit either came before and is in it, or comes after
-    and finds the intent.
+    From its claim on nobody can change the post, and the claim has the post's row locked: an edit either came before
+    and is in it, or comes after and is refused.
     """
-    if await HOLD_PUBLICATION.first(connection, publication) is None:
-        raise _missing()
-    sending = await _sending(connection, publication)
     return await _snapshot(connection, sending, await locked(connection, sending.owner, sending.post_id), made_at)
 
 

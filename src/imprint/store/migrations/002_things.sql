@@ -19,9 +19,10 @@ CREATE TABLE account (
     deleted_at timestamptz
 );
 
--- held_until: the clock leaves a pending row alone until then, because it is in the queue, its circuit is
--- open or its account is busy. wake_at: when the clock must look at the row; made by the database, so it
--- cannot disagree with the columns it comes from.
+-- held_until: the clock leaves a pending or unknown row alone until then, because it is in the queue, its circuit is
+-- open or its account is busy. look_at: when somebody looks whether an unknown one is out; NULL when only a person can
+-- tell. wake_at: when the clock must look at the row; made by the database, so it cannot disagree with the columns it
+-- comes from.
 CREATE TABLE publication (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     post_id uuid NOT NULL REFERENCES post,
@@ -35,11 +36,14 @@ CREATE TABLE publication (
     lease_until timestamptz,
     crashes integer NOT NULL DEFAULT 0,
     intent_at timestamptz,
+    look_at timestamptz,
     remote_id text,
     error_code text,
     created_at timestamptz NOT NULL DEFAULT imprint_now(),
     wake_at timestamptz GENERATED ALWAYS AS (
-        CASE status WHEN 'pending' THEN greatest(due_at, held_until) WHEN 'running' THEN lease_until END
+        CASE WHEN status = 'pending' THEN greatest(due_at, held_until)
+             WHEN status = 'running' THEN lease_until
+             WHEN status = 'unknown' AND look_at IS NOT NULL THEN greatest(look_at, held_until) END
     ) STORED,
     -- The publishing phase begins with the intent: what is in it can no longer be cancelled.
     CONSTRAINT publication_publishing_needs_intent CHECK (phase <> 'publishing' OR intent_at IS NOT NULL)
@@ -48,6 +52,7 @@ CREATE INDEX publication_of_post ON publication (post_id);
 CREATE INDEX publication_due ON publication (wake_at) WHERE status = 'pending';
 CREATE INDEX publication_due_on_account ON publication (account_id, due_at) WHERE status = 'pending';
 CREATE INDEX publication_leased ON publication (wake_at) WHERE status = 'running';
+CREATE INDEX publication_unknown ON publication (wake_at) WHERE status = 'unknown';
 -- One at a time per account, whatever the code does.
 CREATE UNIQUE INDEX publication_running_on_account ON publication (account_id) WHERE status = 'running';
 
@@ -197,6 +202,7 @@ ALTER TABLE publication ENABLE ALWAYS TRIGGER publication_not_deleted;
 ALTER TABLE publication
     ADD CONSTRAINT publication_due_in_time CHECK (due_at BETWEEN '1970-01-01' AND '9999-01-01'),
     ADD CONSTRAINT publication_leased_in_time CHECK (lease_until BETWEEN '1970-01-01' AND '9999-01-01'),
+    ADD CONSTRAINT publication_looked_in_time CHECK (look_at BETWEEN '1970-01-01' AND '9999-01-01'),
     ADD CONSTRAINT publication_held_in_time
         CHECK (held_until BETWEEN '1970-01-01' AND '9999-01-01' OR held_until = 'infinity');
 ALTER TABLE source

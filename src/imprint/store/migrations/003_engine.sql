@@ -108,7 +108,7 @@ CREATE TRIGGER publication_next AFTER UPDATE ON publication
 CREATE FUNCTION account_back() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     UPDATE publication SET held_until = NULL
-    WHERE account_id = NEW.id AND status = 'pending' AND held_until = 'infinity';
+    WHERE account_id = NEW.id AND status IN ('pending', 'unknown') AND held_until = 'infinity';
     RETURN NULL;
 END $$;
 CREATE TRIGGER account_back AFTER UPDATE ON account

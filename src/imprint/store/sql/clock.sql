@@ -8,11 +8,18 @@ WITH plan AS MATERIALIZED (
     SELECT 'publication_lost', (SELECT wake_at FROM publication WHERE status = 'running' ORDER BY wake_at LIMIT 1)
     WHERE 'publication_lost' = ANY ($1::text[])
     UNION ALL
+    SELECT 'publication_unknown', (SELECT wake_at FROM publication WHERE status = 'unknown' ORDER BY wake_at LIMIT 1)
+    WHERE 'publication_unknown' = ANY ($1::text[])
+    UNION ALL
     SELECT 'source_due', (SELECT wake_at FROM source WHERE lease_until IS NULL ORDER BY wake_at LIMIT 1)
     WHERE 'source_due' = ANY ($1::text[])
     UNION ALL
     SELECT 'source_lost', (SELECT wake_at FROM source WHERE lease_until IS NOT NULL ORDER BY wake_at LIMIT 1)
     WHERE 'source_lost' = ANY ($1::text[])
+    UNION ALL
+    SELECT 'delivery_due', (
+        SELECT wake_at FROM delivery WHERE ended_at IS NULL AND failed_at IS NULL ORDER BY wake_at LIMIT 1)
+    WHERE 'delivery_due' = ANY ($1::text[]) AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
     UNION ALL
     SELECT 'chore_due', (SELECT wake_at FROM chore ORDER BY wake_at LIMIT 1)
     WHERE 'chore_due' = ANY ($1::text[])
@@ -42,18 +49,57 @@ UPDATE publication p SET held_until = CASE
     WHEN asked.away THEN 'infinity'
     WHEN asked.open_until IS NOT NULL THEN asked.open_until
     WHEN asked.busy THEN imprint_now() + interval '30 s'
-    ELSE imprint_now() + interval '60 s' END
+    ELSE imprint_now() + interval '60 s' END,
+    held_why = CASE WHEN asked.away THEN 'account' WHEN asked.open_until IS NOT NULL THEN 'circuit'
+                    WHEN asked.busy THEN 'busy' ELSE 'queue' END
 FROM asked WHERE p.id = asked.id
 RETURNING p.id::text AS key, 0 AS priority, NOT (asked.away OR asked.open_until IS NOT NULL OR asked.busy) AS go
 
--- name: clock_source_due
--- Hands over the sources whose next check is due.
+-- name: clock_publication_unknown
+-- Hands over the unknown publications whose next look is due; also while sends are held, since a look sends nothing.
 WITH due AS (
-    SELECT id FROM source WHERE lease_until IS NULL AND wake_at <= imprint_now()
+    SELECT id FROM publication WHERE status = 'unknown' AND wake_at <= imprint_now()
     ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
-UPDATE source s SET held_until = imprint_now() + interval '60 s' FROM due WHERE s.id = due.id
-RETURNING s.id::text AS key, 0 AS priority, true AS go
+UPDATE publication p SET held_until = imprint_now() + interval '60 s', held_why = 'queue' FROM due WHERE p.id = due.id
+RETURNING p.id::text AS key, 0 AS priority, true AS go
+
+-- name: clock_source_due
+-- Hands over the first due source of every host that is free and that may be asked by now; the others of a host wait
+-- until the one before has ended (5 min at the latest).
+WITH due AS (
+    SELECT id, host, priority, wake_at, next_check_at FROM source WHERE lease_until IS NULL AND wake_at <= imprint_now()
+    ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), asked AS (
+    SELECT due.id, pace.next_at,
+           due.host IS NOT NULL AND (row_number() OVER (PARTITION BY due.host ORDER BY due.next_check_at
+                   + CASE due.priority WHEN 'HOT' THEN interval '0' WHEN 'WARM' THEN interval '1 hour'
+                                       ELSE interval '6 hours' END) > 1
+               OR EXISTS (SELECT FROM source r WHERE r.host = due.host AND r.lease_until IS NOT NULL)) AS busy
+    FROM due LEFT JOIN pace ON pace.key = 'host:' || due.host AND pace.next_at > imprint_now()
+)
+UPDATE source s SET held_until = CASE
+    WHEN asked.busy THEN imprint_now() + interval '5 min'
+    WHEN asked.next_at IS NOT NULL THEN asked.next_at
+    ELSE imprint_now() + interval '60 s' END
+FROM asked WHERE s.id = asked.id
+RETURNING s.id::text AS key, CASE s.priority WHEN 'HOT' THEN 2 WHEN 'WARM' THEN 1 ELSE 0 END AS priority,
+    NOT asked.busy AND asked.next_at IS NULL AS go
+
+-- name: clock_delivery_due
+-- Hands over the messages that are due, and those whose sender died; what is for a target that rests waits with it.
+WITH due AS (
+    SELECT id, target_id FROM delivery
+    WHERE ended_at IS NULL AND failed_at IS NULL AND wake_at <= imprint_now()
+      AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
+    ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), asked AS (
+    SELECT due.id, circuit.open_until FROM due
+    LEFT JOIN circuit ON circuit.key = 'target:' || due.target_id AND circuit.open_until > imprint_now()
+)
+UPDATE delivery d SET held_until = coalesce(asked.open_until, imprint_now() + interval '60 s')
+FROM asked WHERE d.id = asked.id
+RETURNING d.id::text AS key, 0 AS priority, asked.open_until IS NULL AS go
 
 -- name: clock_chore_due
 -- Hands over the chores that are due and sets their next time.

@@ -1,12 +1,14 @@
 -- name: pace_take
--- Reserves the next free moment and says how long until then; a wait that is longer than the patience reserves nothing.
+-- Reserves the next free moment for some calls and says how long until then; a wait that is longer than the patience
+-- reserves nothing.
 WITH taken AS (
-    INSERT INTO pace AS p (key, gap, next_at) VALUES ($1, $2::interval, imprint_now() + $2)
+    INSERT INTO pace AS p (key, gap, next_at) VALUES ($1, $2::interval, imprint_now() + $2 * $5::integer)
     ON CONFLICT (key) DO UPDATE SET (gap, next_at) = (
-        SELECT gap, greatest(p.next_at, imprint_now()) + gap FROM (SELECT least(greatest(p.gap, $2), $3::interval)) AS now_is (gap)
+        SELECT gap, greatest(p.next_at, imprint_now()) + gap * $5
+        FROM (SELECT least(greatest(p.gap, $2), $3::interval)) AS now_is (gap)
     )
     WHERE coalesce(p.next_at - imprint_now() <= $4::interval, true)
-    RETURNING next_at - gap - imprint_now() AS wait
+    RETURNING next_at - gap * $5 - imprint_now() AS wait
 )
 SELECT coalesce(
     (SELECT wait FROM taken),

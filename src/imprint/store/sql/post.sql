@@ -127,7 +127,3 @@ UPDATE post_file SET alt = $3 WHERE id = $1 AND post_id = $2 AND deleted_at IS N
 -- What a publication would send now: the post, the account, and which file when it is one of several.
 SELECT u.id AS publication_id, u.post_id, p.owner, u.account_id, a.platform, u.file_id
 FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id WHERE u.id = $1
-
--- name: post_hold_publication
--- Keeps a publication as it is until the transaction ends; always taken before its post.
-SELECT id FROM publication WHERE id = $1 FOR NO KEY UPDATE

@@ -17,7 +17,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextexte
 
 -- name: schedule_hold
 -- The publications of a post, kept as they are until the transaction ends; always taken before the post.
-SELECT id, account_id, file_id, status, intent_at IS NOT NULL AS left, due_at, deleted_at IS NOT NULL AS dismissed
+SELECT id, account_id, file_id, status, intent_at IS NOT NULL OR left_at IS NOT NULL AS left, due_at, deleted_at IS NOT NULL AS dismissed
 FROM publication WHERE post_id = $1 ORDER BY id FOR UPDATE
 
 -- name: schedule_insert
@@ -28,14 +28,16 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id
 -- name: schedule_again
 -- Plans a publication that failed for another time.
 UPDATE publication SET status = 'pending', scheduled_at = $2, zone = $3, jitter_seconds = $4, due_at = $5,
-    error_code = NULL, crashes = 0, intent_at = NULL, snapshot = NULL, snapshot_sha256 = NULL
+    error_code = NULL, crashes = 0, attempts = 0, looks = 0, intent_at = NULL, deadline = NULL, made_at = NULL,
+    snapshot = NULL, snapshot_sha256 = NULL
 WHERE id = $1 AND status = 'failed' AND deleted_at IS NULL RETURNING id
 
 -- name: schedule_move
--- Gives the waiting publications of a post another time, each with the jitter it has; what runs is not touched.
+-- Gives the waiting publications of a post another time, each with the jitter it has; what runs or may be out is not
+-- touched.
 UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4,
     due_at = $3::timestamptz + make_interval(secs => jitter_seconds)
-WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+WHERE post_id = $1 AND status = 'pending' AND left_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 
 -- name: schedule_bring_forward
@@ -47,7 +49,7 @@ RETURNING id, account_id, due_at
 -- name: schedule_withdraw
 -- Cancels the waiting publications of a post.
 UPDATE publication SET status = 'cancelled', error_code = 'cancelled_by_hand'
-WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+WHERE post_id = $1 AND status = 'pending' AND left_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 
 -- name: schedule_cancel
@@ -55,7 +57,7 @@ RETURNING id, account_id, due_at
 UPDATE publication SET status = 'cancelled', error_code = 'cancelled_by_hand', phase = NULL, lease_until = NULL,
     fence = fence + CASE status WHEN 'running' THEN 1 ELSE 0 END
 WHERE post_id = $1 AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
-  AND (status = 'pending' OR (status = 'running' AND intent_at IS NULL))
+  AND left_at IS NULL AND (status = 'pending' OR (status = 'running' AND intent_at IS NULL))
 RETURNING id, account_id, due_at
 
 -- name: schedule_dismiss
@@ -66,8 +68,9 @@ RETURNING id, account_id, due_at
 
 -- name: schedule_retry
 -- Tries what failed once more: now, or at its time if that has not come yet.
-UPDATE publication SET status = 'pending', error_code = NULL, crashes = 0, intent_at = NULL, snapshot = NULL,
-    snapshot_sha256 = NULL, due_at = greatest(imprint_now(), scheduled_at + make_interval(secs => jitter_seconds))
+UPDATE publication SET status = 'pending', error_code = NULL, crashes = 0, attempts = 0, looks = 0, intent_at = NULL,
+    deadline = NULL, made_at = NULL, snapshot = NULL, snapshot_sha256 = NULL,
+    due_at = greatest(imprint_now(), scheduled_at + make_interval(secs => jitter_seconds))
 WHERE post_id = $1 AND status = 'failed' AND deleted_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 

@@ -1,0 +1,220 @@
+"""Recording: decides what comes next after an attempt and writes everything down in one transaction, under the fence.
+
+Publication, attempt, log, circuits and pace belong together; the post and the batch follow by the database's own rules.
+A result that the database cannot take is kept on this machine's disk first, then tried again; after a restart the
+journal is read. Recording the same twice changes nothing.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from imprint.decisions import publishing as decisions
+from imprint.decisions.publishing import Known, decide
+from imprint.decisions.retry import pause
+from imprint.engine import circuit, pace
+from imprint.lifecycles.publication import PublicationStatus as Status
+from imprint.problem import Problem
+from imprint.store.db import GONE
+from imprint.store.query import Link, Nothing, query
+from imprint.work.desk import Desk, account_circuit
+from imprint.work.outcome import Ended, Outcome
+from imprint.work.post import Row
+from imprint.work.sign_in import sign_in_again
+from imprint.work.vault import platform
+
+log = structlog.get_logger()
+
+LONGEST_PAUSE = timedelta(seconds=5)
+SOON = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A publication that stays as it is until the transaction ends."""
+
+    id: UUID
+    account_id: UUID
+    platform: str
+    status: str
+    fence: int
+    intent: bool
+    left: bool
+    attempts: int
+    crashes: int
+    looks: int
+    remote_id: str | None
+    left_for: timedelta | None
+
+    def known(self) -> Known:
+        """Say what is known of it, as the decisions want it."""
+        of = platform(self.platform)
+        resend = self.left_for is not None and of.once.may_resend(self.left_for)
+        return Known(
+            Status(self.status),
+            intent=self.intent,
+            left=self.left,
+            attempts=self.attempts,
+            crashes=self.crashes,
+            looks=self.looks,
+            may_resend=resend,
+            can_look=of.can_look,
+            renewed=True,  # whoever records has renewed what could be renewed
+        )
+
+
+HOLD = query("record_hold", Held)
+ATTEMPT = query("record_attempt", Row)
+SUCCEED = query("record_succeed", Row)
+TRY_AGAIN = query("record_try_again", Row)
+HOLD_ACCOUNT = query("record_hold_account", Row)
+FAIL = query("record_fail", Row)
+LOSE = query("record_lose", Row)
+WANT_AGAIN = query("record_want_again", Row)
+LOG = query("record_log", Nothing)
+WORKED = query("record_worked", Nothing)
+
+
+async def record(desk: Desk, ended: Ended, *, patient: bool = True) -> None:
+    """Record how an attempt ended; while the database is away the result is kept on the disk.
+
+    Not patient: kept there and left for whoever starts next.
+    """
+    failures = 0
+    while True:
+        try:
+            async with desk.database.transaction(desk.actor, _reason(ended.outcome)) as connection:
+                await settle(desk, connection, ended)
+        except GONE as error:
+            if not failures and ended.outcome.kind != "stopped":
+                await asyncio.to_thread(desk.journal.write, ended)
+            log.warning("the database cannot take a result; it is kept on this disk", error=str(error))
+            if not patient:
+                return
+            failures += 1
+            await asyncio.sleep(
+                pause(failures, 0.5 + desk.roll() / 2, first=SOON, longest=LONGEST_PAUSE).total_seconds()
+            )
+        else:
+            if failures:
+                await asyncio.to_thread(desk.journal.forget, ended)
+            return
+
+
+async def replay(desk: Desk) -> int:
+    """Record what the journal has kept, and say how much that was."""
+    count = 0
+    for ended in desk.journal.entries():
+        async with desk.database.transaction(desk.actor, "from the journal: " + _reason(ended.outcome)) as connection:
+            await settle(desk, connection, ended)
+        desk.journal.forget(ended)
+        count += 1
+        log.warning("recorded a result that the database could not take before", publication=str(ended.publication))
+    return count
+
+
+async def settle(desk: Desk, connection: Link, ended: Ended) -> None:
+    """Decide and write, in the caller's transaction."""
+    outcome = ended.outcome
+    if outcome.kind == "sign_in_again" and ended.account is not None:
+        # Before the publication: accounts are taken first by everybody, or two would wait for each other.
+        problem = Problem(outcome.code or "sign_in", outcome.sentence or "")
+        await sign_in_again(connection, ended.account, ended.version, problem)
+    held = await HOLD.first(connection, ended.publication)
+    if held is None:  # pragma: no cover - only success and failure can be deleted, by hand
+        return
+    await ATTEMPT.first(
+        connection,
+        ended.publication,
+        ended.fence,
+        outcome.kind,
+        outcome.code,
+        outcome.sentence,
+        outcome.stage,
+        outcome.http_status,
+        outcome.remote_id,
+        outcome.url,
+    )
+    if outcome.kind == "published":
+        await _succeed(connection, held, ended)
+    elif held.status == Status.RUNNING and held.fence == ended.fence:
+        await _apply(desk, connection, held, ended)
+    await _tell_circuits(connection, held, ended)
+
+
+async def _succeed(connection: Link, held: Held, ended: Ended) -> None:
+    """Let the evidence win; where the lifecycle knows no way from here, the next claim finds it."""
+    outcome, row = ended.outcome, ended.publication
+    if await SUCCEED.first(connection, row, outcome.remote_id, outcome.url, ended.fence) is not None:
+        where = f": {outcome.url}" if outcome.url else ""
+        await note(connection, row, "published", f"It is out{where}.", remoteId=outcome.remote_id, url=outcome.url)
+        return
+    if held.status == Status.SUCCESS:
+        if held.remote_id != outcome.remote_id:
+            line = "It was accepted a second time under another id: look at the platform, and delete one by hand."
+            await note(connection, row, "duplicate", line, remoteId=outcome.remote_id, before=held.remote_id)
+            log.error("a publication was accepted twice", publication=str(row), platform=held.platform)
+        return
+    await WANT_AGAIN.first(connection, row)
+    line = "An answer came late: it is out. The next worker that looks at it will say so."
+    await note(connection, row, "late", line, remoteId=outcome.remote_id)
+
+
+async def _apply(desk: Desk, connection: Link, held: Held, ended: Ended) -> None:
+    row, fence, outcome = ended.publication, ended.fence, ended.outcome
+    said = outcome.sentence or ""
+    match decide(held.known(), outcome.event(), desk.roll(), desk.policy):
+        case decisions.TryAgain(after, counts):
+            why = "pace" if outcome.kind == "rate_limited" else None
+            await TRY_AGAIN.first(connection, row, fence, int(counts), after, why)
+            tries = f" (attempt {held.attempts + 1} of {desk.policy.attempts})" if counts else ""
+            if outcome.kind != "stopped":
+                line = f"{said} It is tried again in {after.total_seconds():.0f} s{tries}."
+                await note(connection, row, "waits", line, code=outcome.code, seconds=after.total_seconds())
+        case decisions.GiveUp(code):
+            await FAIL.first(connection, row, fence, outcome.code if code != "exhausted" else code)
+            over = f" All {desk.policy.attempts} attempts are used up." if code == "exhausted" else ""
+            await note(connection, row, "failed", f"{said}{over}", code=outcome.code)
+        case decisions.HoldAccount():
+            await HOLD_ACCOUNT.first(connection, row, fence)
+            line = f"{held.platform} wants a new sign-in: {said} It keeps its time and waits for the account."
+            await note(connection, row, "sign-in", line, code=outcome.code, platform=held.platform)
+        case decisions.Lose(look_after):
+            await LOSE.first(connection, row, fence, look_after)
+            line = f"{said} Nobody can tell whether it is out; it is looked for in {look_after.total_seconds():.0f} s."
+            await note(connection, row, "unknown", line, code=outcome.code, stage=outcome.stage)
+        case _:  # an intent that nobody answers for: its lease ends, and it is looked for
+            log.warning("left to the clock", publication=str(row), outcome=outcome.kind)
+
+
+async def note(connection: Link, publication: UUID, kind: str, line: str, **data: Any) -> None:
+    """Write a line for people, with data for programs."""
+    await LOG.run(connection, publication, kind, line[:2000], json.dumps(data))
+
+
+async def _tell_circuits(connection: Link, held: Held, ended: Ended) -> None:
+    """Let every worker know how the platform stands: circuits in the order of their names, then the pace."""
+    outcome, key = ended.outcome, account_circuit(held.account_id)
+    match outcome.kind:
+        case "published" | "refused" if ended.circuits:
+            await WORKED.run(connection, list(ended.circuits))
+            await pace.ease(connection, key, pace.PUBLISHING)
+        case "rate_limited":
+            for each in ended.circuits:
+                after = outcome.after if each == key else None
+                await circuit.failed(
+                    connection, each, circuit.PUBLISHING, "rate limit", outcome.sentence or "", after=after
+                )
+            await pace.slow(connection, key, pace.PUBLISHING, outcome.after)
+        case "not_yet" | "no_answer" if outcome.stage is not None:  # the platform, not something of our own
+            for each in ended.circuits:
+                await circuit.failed(connection, each, circuit.PUBLISHING, "error", outcome.sentence or "")
+
+
+def _reason(outcome: Outcome) -> str:
+    return outcome.sentence or {"published": "the platform said so"}.get(outcome.kind, outcome.kind)

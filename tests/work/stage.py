@@ -1,0 +1,165 @@
+"""A stage for publishing: real content, accounts at a real sandbox, and a worker's hands."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from imprint.engine.queue import Job
+from imprint.engine.wire import Wire
+from imprint.platforms.folder import FolderLogin
+from imprint.sandbox.faults import Fault, Rule
+from imprint.sandbox.server import Sandbox, sandbox
+from imprint.store.db import Database
+from imprint.work.attach import attach
+from imprint.work.desk import Desk
+from imprint.work.journal import Journal
+from imprint.work.post import create, ready
+from imprint.work.publish import Publisher
+from imprint.work.reconcile import Reconciler
+from imprint.work.schedule import publish_now
+from imprint.work.vault import Vault, platform
+from tests.images.pictures import plain
+from tests.work.posts import OWNER
+from tests.work.scene import Scene, scene
+
+DEVIANTART, WEBHOOK, FOLDER = "deviantart", "webhook", "folder"
+UPLOAD, PUBLISH, GALLERY = "*stash/submit", "*stash/publish", "*gallery/all"
+
+
+@dataclass
+class Stage:
+    """A person with posts and accounts, a sandbox, and a worker that does what it is told."""
+
+    at: Scene
+    box: Sandbox
+    desk: Desk
+    pictures: int = 0
+    offset: timedelta = field(default=timedelta(0))
+
+    @property
+    def database(self) -> Database:
+        """Give the database."""
+        return self.at.database
+
+    async def account(self, on: str = DEVIANTART, label: str | None = None) -> UUID:
+        """Connect an account at a site of the sandbox, or a folder."""
+        label = label or f"{on}-{uuid4().hex[:8]}"
+        if on == FOLDER:
+            folder = self.at.settings.home / label
+            folder.mkdir()
+            login: Any = FolderLogin(name=label, folder=folder)
+        else:
+            login = platform(on).login_type.model_validate_json(self.box.login(on, label))
+        async with self.database.transaction(OWNER, "connected") as connection:
+            added: UUID = await connection.fetchval(
+                "INSERT INTO account (platform, name, label, owner) VALUES ($1, $2, $2, $3) RETURNING id",
+                on,
+                label,
+                OWNER,
+            )
+            await self.desk.vault.put(connection, added, login)
+        return added
+
+    async def post(self, files: int = 1, **fields: Any) -> UUID:
+        """Write a post that is ready, with pictures like no other."""
+        post = await create(self.database, OWNER, {"title": f"A lighthouse {uuid4().hex[:8]}", **fields})
+        for _ in range(files):
+            self.pictures += 1
+            shade = (self.pictures % 256, self.pictures // 256, 7)
+            await attach(
+                self.database, OWNER, post, await self.at.uploaded(plain(8, 8, shade).pngsave_buffer(compression=1))
+            )
+        await ready(self.database, OWNER, post)
+        return post
+
+    async def due(self, account: UUID | None = None, on: str = DEVIANTART, files: int = 1, **fields: Any) -> UUID:
+        """Write a post and let it go now; give its publication."""
+        post = await self.post(files, **fields)
+        account = account or await self.account(on)
+        return (await publish_now(self.database, OWNER, post, accounts=[account]))[0].id
+
+    async def publish(self, publication: UUID) -> None:
+        """Do the job "publish"."""
+        await Publisher(self.desk).publish(Job("publish", str(publication)))
+
+    async def reconcile(self, publication: UUID) -> None:
+        """Do the job "reconcile"."""
+        await Reconciler(self.desk).reconcile(Job("reconcile", str(publication)))
+
+    async def out(self, publication: UUID, **given: int) -> None:
+        """Let workers do what is due, as time goes by, until nothing of a publication is left to do by itself."""
+        for _ in range(given.get("steps", 40)):
+            match await self.read("SELECT status FROM publication WHERE id = $1", publication):
+                case "pending":
+                    await self.wait_for(
+                        "SELECT greatest(due_at, held_until) FROM publication WHERE id = $1", publication
+                    )
+                    await self.publish(publication)
+                case "unknown" if await self.read("SELECT look_at FROM publication WHERE id = $1", publication):
+                    await self.wait_for("SELECT look_at FROM publication WHERE id = $1", publication)
+                    await self.reconcile(publication)
+                case _:
+                    return
+        raise AssertionError("it does not come to an end")
+
+    async def wait_for(self, sql: str, *values: Any) -> None:
+        """Let time pass up to a moment in the database."""
+        late = await self.read(f"SELECT extract(epoch FROM ({sql}) - imprint_now())::float8", *values)
+        if late is not None and late > 0:
+            await self.pass_time(timedelta(seconds=late + 0.01))
+
+    async def pass_time(self, time: timedelta) -> None:
+        """Let time pass, from where it is."""
+        self.offset += time
+        await self.at.pass_time(self.offset)
+
+    def fault(self, does: Fault, path: str = PUBLISH, **rule: Any) -> None:
+        """Let something go wrong at the sandbox."""
+        self.box.faults.add(Rule(does, path=path, **rule))
+
+    async def read(self, sql: str, *values: Any) -> Any:
+        """Read one value by raw SQL."""
+        async with self.database.connection() as connection:
+            return await connection.fetchval(sql, *values)
+
+    async def state(self, publication: UUID) -> str:
+        """Say where a publication stands."""
+        state: str = await self.read("SELECT status FROM publication WHERE id = $1", publication)
+        return state
+
+    async def lines(self, publication: UUID) -> list[str]:
+        """Give the kinds of lines in the log of a publication."""
+        async with self.database.connection() as connection:
+            rows = await connection.fetch(
+                "SELECT kind FROM publication_log WHERE publication_id = $1 ORDER BY id", publication
+            )
+        return [row[0] for row in rows]
+
+    def effects(self) -> list[tuple[str, str]]:
+        """Give what others can see at the sandbox: site and title."""
+        return [(each.site, str(each.data["title"])) for each in self.box.log.effects()]
+
+    def uploads(self) -> int:
+        """Count the files that the sandbox has taken."""
+        return len(self.box.log.entries("upload"))
+
+
+@asynccontextmanager
+async def stage(url: str, home: Path, **variables: str) -> AsyncIterator[Stage]:
+    """Set everything up in a home; no call waits for the pace or spreads by chance."""
+    async with scene(url, home, variables=tuple(variables.items())) as at, sandbox() as box:
+        desk = Desk(
+            at.database,
+            Vault.of(at.settings),
+            Wire(),
+            at.deriver,
+            Journal.of(home),
+            at.settings,
+            actor="worker of a test",
+            roll=lambda: 0.5,
+        )
+        yield Stage(at, box, desk)
