@@ -23,9 +23,21 @@ async def test_the_plan_knows_every_timer(connection: Connection) -> None:
     await add_publication(connection, account, HOUR)
     running = await add_publication(connection, account)
     await PUBLICATIONS.claim(connection, running, LEASE)
+    lost = await add_publication(connection, await add_account(connection))
+    await PUBLICATIONS.claim(connection, lost, LEASE)
+    await connection.execute(
+        "UPDATE publication SET status = 'unknown', phase = NULL, lease_until = NULL, intent_at = imprint_now(), "
+        "look_at = imprint_now() WHERE id = $1",
+        lost,
+    )
     await connection.execute("INSERT INTO source (name) VALUES ('a'), ('b')")
     first = await connection.fetchval("SELECT id FROM source LIMIT 1")
     await SOURCES.claim(connection, first, LEASE)
+    await connection.execute(
+        "WITH t AS (INSERT INTO target (person, label, service, key_id, nonce, sealed) VALUES ('a', 'a', 'a', "
+        "repeat('0', 16), decode(repeat('00', 12), 'hex'), decode(repeat('00', 16), 'hex')) RETURNING id) "
+        "INSERT INTO delivery (target_id, next_at) SELECT id, imprint_now() FROM t"
+    )
     assert {planned.timer for planned in await PLAN.all(connection, names)} == set(names)
     assert await PLAN.all(connection, []) == []
 

@@ -17,7 +17,7 @@ from imprint.problem import Problem
 from imprint.work.attach import arrange, attach, describe, detach
 from imprint.work.post import checked, counts, create, duplicate, edit, find, listed, ready, reopen, show
 from imprint.work.schedule import Target, cancel, schedule
-from imprint.work.snapshot import Snapshot, canonical, look, take
+from imprint.work.snapshot import OF, Snapshot, canonical, frozen, look
 from tests.work.posts import AT_ONCE, OWNER, Author
 
 MADE_AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -442,7 +442,7 @@ async def test_an_edit_is_in_the_snapshot_or_finds_the_intent(author: Author, *,
                 "lease_until = imprint_now() + interval '1 min' WHERE id = $1 RETURNING fence",
                 publication,
             )
-            snapshot = await take(connection, publication, MADE_AT)
+            snapshot = await frozen(connection, await OF.one(connection, publication), MADE_AT)
             if not edit_first:
                 await asyncio.sleep(0.1)
             await connection.execute(

@@ -43,7 +43,7 @@ SELECT id FROM released
 WITH lost AS (
     -- One clock at a time: the triggers lock what the rows belong to, and two with many rows would do so crosswise.
     SELECT id, fence, crashes + 1 >= $2 AS deadly,
-           intent_at IS NOT NULL OR (left_at IS NOT NULL AND crashes + 1 >= $2) AS left
+           intent_at IS NOT NULL OR (left_at IS NOT NULL AND crashes + 1 >= $2) AS may_be_out
     FROM publication
     WHERE (SELECT pg_try_advisory_xact_lock(hashtext('publication_expire')))
       AND status = 'running' AND wake_at <= imprint_now()
@@ -54,20 +54,20 @@ WITH lost AS (
     FROM lost WHERE a.publication_id = lost.id AND a.fence = lost.fence AND a.ended_at IS NULL
 ), told AS (
     INSERT INTO publication_log (publication_id, kind, line)
-    SELECT id, CASE WHEN left THEN 'unknown' WHEN deadly THEN 'failed' ELSE 'recovered' END,
-           CASE WHEN left THEN 'The worker died after it may have sent; a look will tell.'
+    SELECT id, CASE WHEN may_be_out THEN 'unknown' WHEN deadly THEN 'failed' ELSE 'recovered' END,
+           CASE WHEN may_be_out THEN 'The worker died after it may have sent; a look will tell.'
                 WHEN deadly THEN 'Workers died over this again and again; it is set aside until a person looks at it.'
                 ELSE 'The worker died before anything left; another one goes on.' END
     FROM lost ORDER BY id
 )
 UPDATE publication p SET lease_until = NULL, fence = p.fence + 1, crashes = p.crashes + 1, phase = NULL,
-    status = CASE WHEN lost.left THEN 'unknown' WHEN lost.deadly THEN 'failed' ELSE 'pending' END,
-    intent_at = CASE WHEN lost.left THEN coalesce(p.intent_at, p.left_at) END,
-    deadline = CASE WHEN lost.left AND p.intent_at IS NOT NULL THEN p.deadline END,
-    left_at = CASE WHEN lost.left THEN coalesce(p.left_at, p.intent_at) ELSE p.left_at END,
-    attempts = p.attempts + lost.left::integer,
-    look_at = CASE WHEN lost.left THEN greatest(imprint_now(), p.deadline) + interval '1 minute' END,
-    error_code = CASE WHEN lost.left THEN 'unknown' WHEN lost.deadly THEN 'quarantined' ELSE p.error_code END
+    status = CASE WHEN lost.may_be_out THEN 'unknown' WHEN lost.deadly THEN 'failed' ELSE 'pending' END,
+    intent_at = CASE WHEN lost.may_be_out THEN coalesce(p.intent_at, p.left_at) END,
+    deadline = CASE WHEN lost.may_be_out AND p.intent_at IS NOT NULL THEN p.deadline END,
+    left_at = CASE WHEN lost.may_be_out THEN coalesce(p.left_at, p.intent_at) ELSE p.left_at END,
+    attempts = p.attempts + lost.may_be_out::integer,
+    look_at = CASE WHEN lost.may_be_out THEN greatest(imprint_now(), p.deadline) + interval '1 minute' END,
+    error_code = CASE WHEN lost.deadly AND NOT lost.may_be_out THEN 'quarantined' ELSE p.error_code END
 FROM lost WHERE p.id = lost.id
 RETURNING p.id, p.fence, p.crashes, p.status
 

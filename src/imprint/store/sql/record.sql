@@ -48,7 +48,7 @@ SELECT id FROM failed
 -- It left, or may have, and no trustworthy answer came back; it is looked for when its sender must be done.
 UPDATE publication SET status = 'unknown', phase = NULL, lease_until = NULL, attempts = attempts + 1, crashes = 0,
     intent_at = coalesce(intent_at, left_at), left_at = coalesce(left_at, intent_at),
-    look_at = greatest(imprint_now(), deadline) + $3::interval, error_code = 'unknown'
+    look_at = greatest(imprint_now(), deadline) + $3::interval
 WHERE id = $1 AND fence = $2 AND status = 'running' RETURNING id
 
 -- name: record_want_again
