@@ -442,7 +442,7 @@ async def test_an_edit_is_in_the_snapshot_or_finds_the_intent(author: Author, *,
                 "lease_until = imprint_now() + interval '1 min' WHERE id = $1 RETURNING fence",
                 publication,
             )
-            snapshot = await frozen(connection, await OF.one(connection, publication), MADE_AT)
+            snapshot, _ = await frozen(connection, await OF.one(connection, publication), MADE_AT)
             if not edit_first:
                 await asyncio.sleep(0.1)
             await connection.execute(

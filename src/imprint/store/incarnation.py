@@ -48,12 +48,20 @@ class Grown:
     generation: int
 
 
+@dataclass(frozen=True)
+class Suspects:
+    """How many publications may be out without this database knowing."""
+
+    suspects: int
+
+
 BEGIN = query("incarnation_begin", Nothing)
 CURRENT = query("incarnation_current", Incarnation)
 READ = query("incarnation_read", Incarnation)
 ADVANCE = query("incarnation_advance", Grown)
 HOLD = query("incarnation_hold", Nothing)
 ACCEPT = query("incarnation_accept", Nothing)
+SUSPECT = query("incarnation_suspect", Suspects)
 
 
 def judge(database: Incarnation, mark: Mark | None, *, embedded: bool, folder: int) -> str | None:
@@ -114,7 +122,7 @@ async def advance(connection: Link, home: Path, *, embedded: bool) -> None:
 
 
 async def accept(connection: Link, home: Path) -> Incarnation:
-    """Go on with this database: a person has looked at what may have been sent."""
+    """Go on with this database: a person has looked. What was due meanwhile may be out; it is found out, not resent."""
     async with connection.transaction():
         found = await CURRENT.one(connection)
         if not found.held_since:
@@ -123,6 +131,7 @@ async def accept(connection: Link, home: Path) -> Incarnation:
             )
         mark = read_mark(home)
         await ACCEPT.run(connection, found.here, mark.generation if mark else 0)
+        await SUSPECT.one(connection)
         grown = await ADVANCE.one(connection)
     write_mark(home, grown)
     return await READ.one(connection)

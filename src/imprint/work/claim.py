@@ -5,6 +5,7 @@ fewer calls uses up no attempt.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -24,6 +25,7 @@ from imprint.work.desk import Desk, account_circuit, host_circuit
 from imprint.work.post import Row
 from imprint.work.sign_in import SignedIn, signed_in
 from imprint.work.snapshot import Sending, Snapshot, frozen
+from imprint.work.stores import Place
 from imprint.work.vault import platform
 
 log = structlog.get_logger()
@@ -76,6 +78,7 @@ class Taken:
     revision: int
     known_id: str | None
     known_url: str | None
+    troubled: bool
 
     @property
     def frozen(self) -> Snapshot | None:
@@ -87,7 +90,10 @@ class Taken:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A publication that is ours: since when on this process's clock, as whom, what it sends and what is uploaded."""
+    """A publication that is ours: since when on this process's clock, as whom, and what it sends.
+
+    `places` is where the bytes of its files are, as far as that was looked up already.
+    """
 
     sending: Sending
     lease: Lease
@@ -95,6 +101,7 @@ class Claimed:
     signed_in: SignedIn
     taken: Taken
     snapshot: Snapshot
+    places: Mapping[UUID, Place]
     uploads: tuple[RemoteFile, ...]
     circuits: tuple[str, ...]
 
@@ -149,19 +156,23 @@ async def _take(desk: Desk, standing: Standing, login: SignedIn) -> Claimed | No
         lease = await PUBLICATIONS.claim(connection, standing.id, desk.lease)
         if lease is None:
             return None
-        for each in circuits:
+        taken = await TAKEN.one(connection, standing.id, list(circuits))
+        for each in circuits if taken.troubled else ():
             answer = await circuit.ask(connection, each, circuit.PUBLISHING)
             if not answer.may_call:
                 raise _Wait("circuit", until=answer.until)
-        taken = await TAKEN.one(connection, standing.id)
-        snapshot = taken.frozen or await frozen(connection, standing.sending, taken.made_at)
-        uploads = tuple(await UPLOADS.all(connection, standing.id, taken.revision))
+        if (snapshot := taken.frozen) is None:
+            snapshot, places = await frozen(connection, standing.sending, taken.made_at)
+        else:
+            places = {}
+        first = lease.fence == 1
+        uploads = () if first else tuple(await UPLOADS.all(connection, standing.id, taken.revision))
         wait = await pace.take(
             connection, key, pace.PUBLISHING, timedelta(0), calls=CALLS + len(snapshot.data["files"]) - len(uploads)
         )
         if wait > timedelta(0):
             raise _Wait("pace", wait=wait)
-    return Claimed(standing.sending, lease, since, login, taken, snapshot, uploads, circuits)
+    return Claimed(standing.sending, lease, since, login, taken, snapshot, places, uploads, circuits)
 
 
 async def _signed_in(desk: Desk, standing: Standing) -> SignedIn | None:

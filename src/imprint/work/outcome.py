@@ -55,14 +55,14 @@ class Ended:
     publication: UUID
     fence: int
     outcome: Outcome
-    circuits: tuple[str, ...] = ()
-    account: UUID | None = None
-    version: int = 0
+    circuits: tuple[str, ...]
+    account: UUID
+    version: int
 
     def text(self) -> str:
         """Write it down."""
-        account = None if self.account is None else str(self.account)
-        return json.dumps(asdict(self) | {"publication": str(self.publication), "account": account})
+        ids = {"publication": str(self.publication), "account": str(self.account)}
+        return json.dumps(asdict(self) | ids)
 
     @classmethod
     def read(cls, text: str) -> "Ended":
@@ -73,7 +73,7 @@ class Ended:
             int(data["fence"]),
             Outcome(**data["outcome"]),
             tuple(map(str, data["circuits"])),
-            UUID(data["account"]) if data["account"] else None,
+            UUID(data["account"]),
             int(data["version"]),
         )
 

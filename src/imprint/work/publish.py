@@ -31,7 +31,6 @@ from imprint.images.refusal import BadImage, MakerFailed
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.platforms.contract import Receipt
 from imprint.platforms.failure import Failure, NotYet, Refused, SignInAgain
-from imprint.platforms.work import Bytes as Opened
 from imprint.platforms.work import File, RemoteFile, Work
 from imprint.problem import Busy, Problem
 from imprint.store.db import GONE
@@ -92,7 +91,8 @@ class Publisher:
         at = await claim(self.desk, UUID(job.key))
         if at is None:
             return
-        attempt = Attempt(at, at.signed_in, replace(at.snapshot.work(self._opened), uploads=at.uploads))
+        work = at.snapshot.work(lambda content: partial(self._original, content, at.places.get(content)))
+        attempt = Attempt(at, at.signed_in, replace(work, uploads=at.uploads))
         outcome = await self._outcome(attempt)
         if outcome is not None:
             await record(self.desk, _ended(attempt, outcome))
@@ -122,6 +122,9 @@ class Publisher:
     async def _go(self, attempt: Attempt) -> Receipt:
         if (out := attempt.at.taken.known_id) is not None:
             return Receipt(out, attempt.at.taken.known_url)  # an earlier attempt succeeded, and told us late
+        left_for, once = attempt.at.taken.left_for, platform(attempt.at.sending.platform).once
+        if left_for is not None and not once.may_resend(left_for + SEND):
+            raise Refused("once.over", "It may be out, and the platform does not know its key; it is looked for.")
         while True:
             try:
                 await self._upload(attempt)
@@ -176,9 +179,7 @@ class Publisher:
 
     async def _send(self, attempt: Attempt) -> Receipt:
         """Commit the intent, then send the one request that publishes."""
-        to, login, at = platform(attempt.at.sending.platform), attempt.signed_in.login, attempt.at
-        if at.taken.left_for is not None and not to.once.may_resend(at.taken.left_for + SEND):
-            raise Refused("once.over", "The platform no longer knows the key of what may be out; it is looked for.")
+        to, login = platform(attempt.at.sending.platform), attempt.signed_in.login
         await to.check(self.desk.wire.within(CHECK_SECONDS), login, attempt.work)
         asked_at = asyncio.get_running_loop().time()
         await self._intend(attempt)
@@ -239,16 +240,15 @@ class Publisher:
             open=partial(self._read, made.place),
         )
 
-    def _opened(self, content: UUID) -> Opened:
-        return partial(self._original, content)
-
-    async def _original(self, content: UUID) -> AsyncIterator[bytes]:
+    async def _original(self, content: UUID, place: Place | None) -> AsyncIterator[bytes]:
         """Read the original of a content; that it is what it was is checked by whoever sends it."""
-        async with self.desk.database.connection() as connection:
-            source = await SOURCE.first(connection, content)
-        if source is None:
-            raise Refused("file.missing", "A file of this post is gone.")
-        async for chunk in self._read(source.place):
+        if place is None:
+            async with self.desk.database.connection() as connection:
+                source = await SOURCE.first(connection, content)
+            if source is None:
+                raise Refused("file.missing", "A file of this post is gone.")
+            place = source.place
+        async for chunk in self._read(place):
             yield chunk
 
     async def _read(self, place: Place) -> AsyncIterator[bytes]:

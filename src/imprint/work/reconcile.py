@@ -24,7 +24,7 @@ from imprint.work.outcome import Outcome, failed, published
 from imprint.work.post import Row
 from imprint.work.record import HOLD, SUCCEED, Held, note
 from imprint.work.sign_in import sign_in_again, signed_in
-from imprint.work.snapshot import Snapshot
+from imprint.work.snapshot import Snapshot, look
 from imprint.work.vault import platform
 
 log = structlog.get_logger()
@@ -98,7 +98,8 @@ class Reconciler:
             version = login.version
             async with desk.database.connection() as connection:
                 others = await OTHERS.all(connection, held.account_id, looked.since, looked.id)
-            work = _snapshot(looked).work(lambda _: _nothing)
+                snapshot = await _snapshot(connection, looked)
+            work = snapshot.work(lambda _: _nothing)
             besides = frozenset(each.id for each in others)
             try:
                 found = await of.find(desk.wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
@@ -131,10 +132,9 @@ class Reconciler:
         row, fence = looked.id, looked.fence
         match decide(held.known(), seen.event, policy=self.desk.policy):
             case decisions.Succeed() if seen.outcome:
-                await SUCCEED.first(connection, row, seen.outcome.remote_id, seen.outcome.url, fence)
-                where = f": {seen.outcome.url}" if seen.outcome.url else ""
-                line = f"A look found it{where}."
-                await note(connection, row, "found", line, remoteId=seen.outcome.remote_id, url=seen.outcome.url)
+                url = seen.outcome.url
+                line = f"A look found it: {url}" if url else "A look found it."
+                await SUCCEED.first(connection, row, seen.outcome.remote_id, url, fence, "found", line[:2000])
             case decisions.SendAgain(left):
                 await SEND_AGAIN.first(connection, row, fence, left)
                 line = (
@@ -169,9 +169,10 @@ def _told(found: Receipt | None) -> Seen:
     return Seen(decisions.NotFound()) if found is None else Seen(decisions.Accepted(), published(found))
 
 
-def _snapshot(looked: Looked) -> Snapshot:
+async def _snapshot(connection: Link, looked: Looked) -> Snapshot:
+    """Give what was sent; when that was forgotten with a database, what would be sent now is the best there is."""
     if looked.snapshot is None or looked.snapshot_sha256 is None:
-        raise Problem("snapshot.missing", "What was sent was not written down; only a person can tell.")
+        return await look(connection, looked.id, looked.since)
     return Snapshot(looked.snapshot, looked.snapshot_sha256)
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import structlog
 
 from imprint.decisions import publishing as decisions
@@ -30,6 +31,16 @@ from imprint.work.vault import platform
 
 log = structlog.get_logger()
 
+# Every way in which a database cannot take a result now and may later: gone, full, a standby, told to stop, a deadlock.
+UNABLE = (
+    *GONE,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.PostgresSystemError,
+)
 LONGEST_PAUSE = timedelta(seconds=5)
 SOON = timedelta(seconds=1)
 
@@ -90,9 +101,12 @@ async def record(desk: Desk, ended: Ended, *, patient: bool = True) -> None:
         try:
             async with desk.database.transaction(desk.actor, _reason(ended.outcome)) as connection:
                 await settle(desk, connection, ended)
-        except GONE as error:
-            if not failures and ended.outcome.kind != "stopped":
-                await asyncio.to_thread(desk.journal.write, ended)
+        except asyncio.CancelledError:
+            _keep(desk, ended)  # told to stop in the middle of it: whoever starts next records it
+            raise
+        except UNABLE as error:
+            if not failures:
+                await asyncio.to_thread(_keep, desk, ended)
             log.warning("the database cannot take a result; it is kept on this disk", error=str(error))
             if not patient:
                 return
@@ -104,6 +118,15 @@ async def record(desk: Desk, ended: Ended, *, patient: bool = True) -> None:
             if failures:
                 await asyncio.to_thread(desk.journal.forget, ended)
             return
+
+
+def _keep(desk: Desk, ended: Ended) -> None:
+    if ended.outcome.kind == "stopped":
+        return  # nothing to tell: the lease ends, and another one goes on
+    try:
+        desk.journal.write(ended)
+    except OSError as error:  # this disk cannot either; as long as this process lives it goes on trying
+        log.error("a result cannot be kept on this disk", publication=str(ended.publication), error=str(error))  # noqa: TRY400
 
 
 async def replay(desk: Desk) -> int:
@@ -120,12 +143,22 @@ async def replay(desk: Desk) -> int:
 
 async def settle(desk: Desk, connection: Link, ended: Ended) -> None:
     """Decide and write, in the caller's transaction."""
-    outcome = ended.outcome
-    if outcome.kind == "sign_in_again" and ended.account is not None:
+    outcome, row = ended.outcome, ended.publication
+    if outcome.kind == "sign_in_again":
         # Before the publication: accounts are taken first by everybody, or two would wait for each other.
         problem = Problem(outcome.code or "sign_in", outcome.sentence or "")
         await sign_in_again(connection, ended.account, ended.version, problem)
-    held = await HOLD.first(connection, ended.publication)
+    line = f"It is out: {outcome.url}"[:2000] if outcome.url else "It is out."
+    if outcome.kind != "published" or not await SUCCEED.first(
+        connection, row, outcome.remote_id, outcome.url, ended.fence, "published", line
+    ):
+        await _otherwise(desk, connection, ended)
+    await _tell_circuits(connection, ended)
+
+
+async def _otherwise(desk: Desk, connection: Link, ended: Ended) -> None:
+    """Record what is no success, or one that comes too late to be simply written down."""
+    outcome, held = ended.outcome, await HOLD.first(connection, ended.publication)
     if held is None:  # pragma: no cover - only success and failure can be deleted, by hand
         return
     await ATTEMPT.first(
@@ -141,28 +174,23 @@ async def settle(desk: Desk, connection: Link, ended: Ended) -> None:
         outcome.url,
     )
     if outcome.kind == "published":
-        await _succeed(connection, held, ended)
+        await _late(connection, held, ended)
     elif held.status == Status.RUNNING and held.fence == ended.fence:
         await _apply(desk, connection, held, ended)
-    await _tell_circuits(connection, held, ended)
 
 
-async def _succeed(connection: Link, held: Held, ended: Ended) -> None:
-    """Let the evidence win; where the lifecycle knows no way from here, the next claim finds it."""
-    outcome, row = ended.outcome, ended.publication
-    if await SUCCEED.first(connection, row, outcome.remote_id, outcome.url, ended.fence) is not None:
-        where = f": {outcome.url}" if outcome.url else ""
-        await note(connection, row, "published", f"It is out{where}.", remoteId=outcome.remote_id, url=outcome.url)
-        return
+async def _late(connection: Link, held: Held, ended: Ended) -> None:
+    """Keep evidence that came late: the lifecycle knows no way to success from here, but the next claim finds it."""
+    remote_id, row = ended.outcome.remote_id, ended.publication
     if held.status == Status.SUCCESS:
-        if held.remote_id != outcome.remote_id:
+        if held.remote_id != remote_id:
             line = "It was accepted a second time under another id: look at the platform, and delete one by hand."
-            await note(connection, row, "duplicate", line, remoteId=outcome.remote_id, before=held.remote_id)
+            await note(connection, row, "duplicate", line, remoteId=remote_id, before=held.remote_id)
             log.error("a publication was accepted twice", publication=str(row), platform=held.platform)
         return
     await WANT_AGAIN.first(connection, row)
     line = "An answer came late: it is out. The next worker that looks at it will say so."
-    await note(connection, row, "late", line, remoteId=outcome.remote_id)
+    await note(connection, row, "late", line, remoteId=remote_id)
 
 
 async def _apply(desk: Desk, connection: Link, held: Held, ended: Ended) -> None:
@@ -197,13 +225,13 @@ async def note(connection: Link, publication: UUID, kind: str, line: str, **data
     await LOG.run(connection, publication, kind, line[:2000], json.dumps(data))
 
 
-async def _tell_circuits(connection: Link, held: Held, ended: Ended) -> None:
+async def _tell_circuits(connection: Link, ended: Ended) -> None:
     """Let every worker know how the platform stands: circuits in the order of their names, then the pace."""
-    outcome, key = ended.outcome, account_circuit(held.account_id)
+    outcome, key = ended.outcome, account_circuit(ended.account)
     match outcome.kind:
         case "published" | "refused" if ended.circuits:
-            await WORKED.run(connection, list(ended.circuits))
-            await pace.ease(connection, key, pace.PUBLISHING)
+            policy = pace.PUBLISHING
+            await WORKED.run(connection, list(ended.circuits), key, policy.least, policy.most, policy.ease)
         case "rate_limited":
             for each in ended.circuits:
                 after = outcome.after if each == key else None

@@ -18,6 +18,7 @@ from imprint.platforms.work import Bytes, File, Work
 from imprint.problem import Problem
 from imprint.store.query import Link, query
 from imprint.work.post import FILES, OVERRIDABLE, SHOW, Overridden, Post, PostFile, lacks, locked, missing_post
+from imprint.work.stores import Place
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,20 @@ def canonical(data: Mapping[str, Any]) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-async def frozen(connection: Link, sending: Sending, made_at: datetime) -> Snapshot:
-    """Freeze what a publication sends, in the transaction that claims it.
+async def frozen(connection: Link, sending: Sending, made_at: datetime) -> tuple[Snapshot, dict[UUID, Place]]:
+    """Freeze what a publication sends, in the transaction that claims it; and say where the bytes of its files are.
 
     From its claim on nobody can change the post, and the claim has the post's row locked: an edit either came before
     and is in it, or comes after and is refused.
     """
-    return await _snapshot(connection, sending, await locked(connection, sending.owner, sending.post_id), made_at)
+    post = await locked(connection, sending.owner, sending.post_id)
+    files = await _files(connection, post)
+    places = {
+        each.content_id: Place(each.store, each.key, each.size, each.sha256)
+        for each in files
+        if each.store and each.key and each.sha256 and each.size is not None
+    }
+    return Snapshot.of(described(sending, post, files, made_at)), places
 
 
 async def look(connection: Link, publication: UUID, made_at: datetime) -> Snapshot:
@@ -112,7 +120,7 @@ async def look(connection: Link, publication: UUID, made_at: datetime) -> Snapsh
     post = await SHOW.first(connection, sending.post_id, sending.owner)
     if post is None:
         raise missing_post()
-    return await _snapshot(connection, sending, post, made_at)
+    return Snapshot.of(described(sending, post, await _files(connection, post), made_at))
 
 
 async def _sending(connection: Link, publication: UUID) -> Sending:
@@ -122,11 +130,12 @@ async def _sending(connection: Link, publication: UUID) -> Sending:
     return found
 
 
-async def _snapshot(connection: Link, sending: Sending, post: Post, made_at: datetime) -> Snapshot:
+async def _files(connection: Link, post: Post) -> list[PostFile]:
+    """Give the files of a post that can be sent."""
     files = await FILES.all(connection, post.id)
     if missing := lacks(post, files):
         raise missing
-    return Snapshot.of(described(sending, post, files, made_at))
+    return files
 
 
 def described(sending: Sending, post: Post, files: Sequence[PostFile], made_at: datetime) -> dict[str, Any]:

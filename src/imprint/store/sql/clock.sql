@@ -21,6 +21,9 @@ WITH plan AS MATERIALIZED (
         SELECT wake_at FROM delivery WHERE ended_at IS NULL AND failed_at IS NULL ORDER BY wake_at LIMIT 1)
     WHERE 'delivery_due' = ANY ($1::text[]) AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
     UNION ALL
+    SELECT 'turn_due', (SELECT wake_at FROM batch_turn ORDER BY wake_at LIMIT 1)
+    WHERE 'turn_due' = ANY ($1::text[]) AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
+    UNION ALL
     SELECT 'chore_due', (SELECT wake_at FROM chore ORDER BY wake_at LIMIT 1)
     WHERE 'chore_due' = ANY ($1::text[])
 )
@@ -100,6 +103,35 @@ WITH due AS (
 UPDATE delivery d SET held_until = coalesce(asked.open_until, imprint_now() + interval '60 s')
 FROM asked WHERE d.id = asked.id
 RETURNING d.id::text AS key, 0 AS priority, asked.open_until IS NULL AS go
+
+-- name: clock_turn_due
+-- Gives the next of each batch its turn: the first behind whose account can be used. When there is none, or somebody
+-- has that one in hand, it is looked at again soon.
+WITH due AS (
+    SELECT batch_id FROM batch_turn
+    WHERE wake_at <= imprint_now() AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
+    ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), asked AS (
+    SELECT batch_id, EXISTS (SELECT FROM publication p WHERE p.batch_id = due.batch_id AND p.turn = 'behind') AS more,
+           (SELECT p.id FROM publication p JOIN account a ON a.id = p.account_id
+            WHERE p.batch_id = due.batch_id AND p.turn = 'behind' AND a.status = 'connected' AND a.deleted_at IS NULL
+            ORDER BY p.batch_place LIMIT 1) AS id
+    FROM due
+), free AS (
+    SELECT id FROM publication WHERE id IN (SELECT id FROM asked) AND turn = 'behind' FOR UPDATE SKIP LOCKED
+), given AS (
+    UPDATE publication p SET turn = 'front', held_until = NULL, held_why = NULL,
+        due_at = greatest(imprint_now(), p.scheduled_at + make_interval(secs => p.jitter_seconds))
+    FROM free WHERE p.id = free.id RETURNING p.batch_id
+), done AS (
+    DELETE FROM batch_turn t USING asked
+    WHERE t.batch_id = asked.batch_id AND (NOT asked.more OR t.batch_id IN (SELECT batch_id FROM given))
+), later AS (
+    UPDATE batch_turn t
+    SET at = imprint_now() + CASE WHEN asked.id IS NULL THEN interval '1 min' ELSE interval '1 s' END
+    FROM asked WHERE t.batch_id = asked.batch_id AND asked.more AND t.batch_id NOT IN (SELECT batch_id FROM given)
+)
+SELECT batch_id::text AS key, 0 AS priority, false AS go FROM asked
 
 -- name: clock_chore_due
 -- Hands over the chores that are due and sets their next time.

@@ -52,4 +52,5 @@ DELETE FROM credential WHERE account_id = $1
 
 -- name: credential_keys
 -- The keys with which something is sealed.
-SELECT key_id FROM credential UNION SELECT key_id FROM errand ORDER BY key_id
+SELECT key_id FROM credential UNION SELECT key_id FROM errand
+UNION SELECT key_id FROM target WHERE deleted_at IS NULL ORDER BY key_id

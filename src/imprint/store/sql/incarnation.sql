@@ -27,3 +27,16 @@ UPDATE incarnation SET held_since = imprint_now(), held_why = $1 WHERE held_sinc
 -- name: incarnation_accept
 -- Lets sends go on: a person has looked, and this is the database to go on with.
 UPDATE incarnation SET held_since = NULL, held_why = NULL, place = $1, generation = greatest(generation, $2)
+
+-- name: incarnation_suspect
+-- Marks what was due as something that may be out: what this database has forgotten may have been sent. It is not sent
+-- again unless the platform knows its key; otherwise it is looked for first.
+WITH suspect AS (
+    UPDATE publication SET left_at = coalesce(left_at, due_at)
+    WHERE status IN ('pending', 'running') AND due_at <= imprint_now() RETURNING id
+), told AS (
+    INSERT INTO publication_log (publication_id, kind, line)
+    SELECT id, 'suspect', 'It was due before this database was accepted, which may have forgotten that it went out.'
+    FROM suspect ORDER BY id
+)
+SELECT count(*)::integer AS suspects FROM suspect

@@ -4,7 +4,7 @@
 WITH claimed AS (
     UPDATE publication SET fence = fence + 1, lease_until = imprint_now() + $2::interval, held_until = NULL,
         held_why = NULL, status = 'running', phase = 'uploading', made_at = coalesce(made_at, imprint_now())
-    WHERE id = $1 AND status = 'pending' AND due_at <= imprint_now()
+    WHERE id = $1 AND status = 'pending' AND due_at <= imprint_now() AND NOT paused AND turn IS DISTINCT FROM 'behind'
       -- The unique index alone holds the rule of one per account; this look keeps a claim from waiting in it, its own
       -- row locked, for one who finishes and wants to wake that very row.
       AND NOT EXISTS (SELECT FROM publication AS running

@@ -63,7 +63,8 @@ WHERE f.post_id = $1 AND f.deleted_at IS NULL ORDER BY f.position
 -- name: post_publications
 -- The publications of a post and the accounts they are on, the earliest first; those nobody wants any more left out.
 SELECT u.id, u.account_id, a.platform, a.label, a.name, u.file_id, u.status, u.status_at, u.phase, u.scheduled_at, u.zone,
-    u.jitter_seconds, u.due_at, coalesce(u.held_until = 'infinity', false) AS held, u.crashes, u.remote_id, u.error_code
+    u.jitter_seconds, u.due_at, coalesce(u.held_until = 'infinity', false) AS held, u.crashes, u.remote_id, u.error_code,
+    u.url, u.published_at, u.attempts, u.held_why, nullif(u.held_until, 'infinity') AS held_until, u.look_at
 FROM publication u JOIN account a ON a.id = u.account_id
 WHERE u.post_id = $1 AND u.deleted_at IS NULL ORDER BY u.created_at, u.due_at, u.id
 

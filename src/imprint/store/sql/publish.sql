@@ -1,9 +1,10 @@
 -- name: publish_standing
--- Everything a worker must know of a publication before it takes it.
+-- Everything a worker must know of a publication before it takes it; nothing when its batch does not let it go now.
 SELECT u.id, u.post_id, p.owner, u.account_id, a.platform, u.file_id, u.status, u.due_at, imprint_now() AS now,
     a.status = 'connected' AND a.deleted_at IS NULL AS connected, p.late_policy, p.late_hours,
     u.left_at IS NOT NULL AS left
-FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id WHERE u.id = $1
+FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id
+WHERE u.id = $1 AND NOT u.paused AND u.turn IS DISTINCT FROM 'behind'
 
 -- name: publish_hold
 -- Leaves a publication alone until a moment, or for a while, and says what it waits for.
@@ -22,9 +23,11 @@ WITH refused AS (
 SELECT id FROM refused
 
 -- name: publish_taken
--- What the one who took a publication needs to know: what was said before, and the evidence of earlier attempts.
+-- What the one who took a publication needs to know: what was said before, the evidence of earlier attempts, and whether
+-- a circuit must be asked.
 SELECT u.made_at, imprint_now() - u.left_at AS left_for, u.snapshot, u.snapshot_sha256, p.revision,
-    known.remote_id AS known_id, known.url AS known_url
+    known.remote_id AS known_id, known.url AS known_url,
+    EXISTS (SELECT FROM circuit WHERE key = ANY ($2::text[])) AS troubled
 FROM publication u JOIN post p ON p.id = u.post_id
 LEFT JOIN LATERAL (
     SELECT a.remote_id, a.url FROM attempt a

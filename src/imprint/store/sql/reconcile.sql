@@ -24,7 +24,7 @@ WHERE id = $1 AND fence = $2 AND status = 'unknown' RETURNING id
 -- It is sent again: the platform knows its key, or a person says that it is not out.
 UPDATE publication SET status = 'pending', due_at = greatest(due_at, imprint_now()), held_until = NULL, held_why = NULL,
     look_at = NULL, looks = 0, intent_at = NULL, deadline = NULL, error_code = NULL,
-    left_at = CASE WHEN $3 THEN left_at END
+    left_at = CASE WHEN $3 THEN left_at END, attempts = CASE WHEN $3 THEN attempts ELSE 0 END
 WHERE id = $1 AND fence = $2 AND status = 'unknown' RETURNING id
 
 -- name: reconcile_give_up

@@ -14,10 +14,21 @@ RETURNING publication_id AS id
 
 -- name: record_succeed
 -- It is out, whoever holds the lease: evidence of success always wins.
-UPDATE publication SET status = 'success', remote_id = $2, url = $3, published_at = imprint_now(), phase = NULL,
-    lease_until = NULL, look_at = NULL, held_until = NULL, held_why = NULL, error_code = NULL, crashes = 0,
-    fence = fence + CASE WHEN fence = $4 THEN 0 ELSE 1 END
-WHERE id = $1 AND status IN ('running', 'unknown') RETURNING id
+WITH out AS (
+    UPDATE publication SET status = 'success', remote_id = $2, url = $3, published_at = imprint_now(), phase = NULL,
+        lease_until = NULL, look_at = NULL, held_until = NULL, held_why = NULL, error_code = NULL, crashes = 0,
+        fence = fence + CASE WHEN fence = $4 THEN 0 ELSE 1 END
+    WHERE id = $1 AND status IN ('running', 'unknown') RETURNING id
+), ended AS (
+    -- What was thought of the attempt before, that it died for instance, was wrong.
+    UPDATE attempt SET ended_at = coalesce(ended_at, imprint_now()), outcome = 'published', code = NULL, sentence = NULL,
+        remote_id = $2, url = $3
+    FROM out WHERE publication_id = out.id AND fence = $4
+), told AS (
+    INSERT INTO publication_log (publication_id, kind, line, data)
+    SELECT id, $5, $6, jsonb_build_object('remoteId', $2::text, 'url', $3::text) FROM out
+)
+SELECT id FROM out
 
 -- name: record_try_again
 -- It is proven not to be out by this attempt; it is tried again after a while.
@@ -62,5 +73,8 @@ WHERE id = $1 AND status = 'failed' AND deleted_at IS NULL RETURNING id
 INSERT INTO publication_log (publication_id, kind, line, data) VALUES ($1, $2, $3, $4::jsonb)
 
 -- name: record_worked
--- Closes the circuits that have just worked and forgets their failures.
-DELETE FROM circuit WHERE key = ANY ($1::text[]) AND coalesce(open_until <= imprint_now(), true)
+-- Closes the circuits that have just worked and forgets their failures, and eases the pace of the account.
+WITH closed AS (
+    DELETE FROM circuit WHERE key = ANY ($1::text[]) AND coalesce(open_until <= imprint_now(), true)
+)
+UPDATE pace SET gap = least(greatest(gap * $5::double precision, $3::interval), $4::interval) WHERE key = $2 AND gap > $3

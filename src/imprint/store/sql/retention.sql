@@ -16,6 +16,18 @@ DELETE FROM pgqueuer WHERE status = 'failed' AND (
     updated < statement_timestamp() - $1::interval
     OR id NOT IN (SELECT id FROM pgqueuer WHERE status = 'failed' ORDER BY updated DESC, id DESC LIMIT $2))
 
+-- name: retention_failed_deliveries
+-- Lets go of messages that failed for good longer than $1 ago, and of all but the newest $2.
+UPDATE delivery SET ended_at = imprint_now(), outcome = 'discarded'
+WHERE failed_at IS NOT NULL AND ended_at IS NULL AND (
+    failed_at < imprint_now() - $1::interval
+    OR id NOT IN (SELECT id FROM delivery WHERE failed_at IS NOT NULL AND ended_at IS NULL
+                  ORDER BY failed_at DESC, id DESC LIMIT $2))
+
+-- name: retention_set_aside
+-- Drops items that were set aside and that their sources have not shown for longer than $1.
+DELETE FROM set_aside WHERE seen_at < imprint_now() - $1::interval
+
 -- name: retention_failed_log
 -- Drops the log of dead letters that are gone: their last line is `failed` and nothing is held under their number.
 DELETE FROM pgqueuer_log l WHERE l.created < statement_timestamp() - $1::interval

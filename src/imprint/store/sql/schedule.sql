@@ -13,7 +13,7 @@ SELECT id FROM account WHERE owner = $1 AND is_default AND deleted_at IS NULL
 
 -- name: schedule_turn
 -- Lets one transaction at a time change what is planned of a post; taken before anything else.
-SELECT pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended($1::uuid::text, 0))
+SELECT FROM pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended($1::uuid::text, 0))
 
 -- name: schedule_hold
 -- The publications of a post, kept as they are until the transaction ends; always taken before the post.
@@ -28,21 +28,22 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id
 -- name: schedule_again
 -- Plans a publication that failed for another time.
 UPDATE publication SET status = 'pending', scheduled_at = $2, zone = $3, jitter_seconds = $4, due_at = $5,
-    error_code = NULL, crashes = 0, attempts = 0, looks = 0, intent_at = NULL, deadline = NULL, made_at = NULL,
+    batch_id = NULL, error_code = NULL, crashes = 0, attempts = 0, looks = 0, intent_at = NULL, deadline = NULL, made_at = NULL,
     snapshot = NULL, snapshot_sha256 = NULL
 WHERE id = $1 AND status = 'failed' AND deleted_at IS NULL RETURNING id
 
 -- name: schedule_move
 -- Gives the waiting publications of a post another time, each with the jitter it has; what runs or may be out is not
--- touched.
-UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4,
+-- touched. With a time of its own it leaves its batch.
+UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4, batch_id = NULL,
     due_at = $3::timestamptz + make_interval(secs => jitter_seconds)
 WHERE post_id = $1 AND status = 'pending' AND left_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 
 -- name: schedule_bring_forward
--- Lets the waiting publications of a post go now.
-UPDATE publication SET scheduled_at = imprint_now(), zone = $3, jitter_seconds = 0, due_at = imprint_now()
+-- Lets the waiting publications of a post go now; with a time of its own each leaves its batch.
+UPDATE publication SET scheduled_at = imprint_now(), zone = $3, jitter_seconds = 0, due_at = imprint_now(),
+    batch_id = NULL
 WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 

@@ -3,7 +3,8 @@
 SELECT 'publications' AS kind,
        (SELECT count(*) FROM publication WHERE status = 'pending') AS waiting,
        (SELECT count(*) FROM publication WHERE status = 'running') AS running,
-       (SELECT count(*) FROM publication WHERE status = 'pending' AND due_at < imprint_now() - interval '1 min') AS late,
+       (SELECT count(*) FROM publication WHERE status = 'pending' AND due_at < imprint_now() - interval '1 min'
+           AND NOT paused AND turn IS DISTINCT FROM 'behind') AS late,
        (SELECT count(*) FROM publication WHERE status = 'running' AND wake_at < imprint_now() - interval '30 s') AS stuck
 UNION ALL
 SELECT 'sources',
@@ -37,12 +38,25 @@ SELECT 'jobs',
 FROM pgqueuer
 
 -- name: status_dead_letters
--- How many jobs are held after their last attempt, by kind.
-SELECT entrypoint, count(*) AS held FROM pgqueuer WHERE status = 'failed' GROUP BY entrypoint ORDER BY entrypoint
+-- How much failed for good and waits for a person, by queue.
+SELECT entrypoint, sum(held)::bigint AS held FROM (
+    SELECT entrypoint, count(*) AS held FROM pgqueuer WHERE status = 'failed' GROUP BY entrypoint
+    UNION ALL
+    SELECT 'notify', count(*) FROM delivery WHERE failed_at IS NOT NULL AND ended_at IS NULL
+    UNION ALL
+    SELECT 'ingest', count(*) FROM set_aside a JOIN source o ON o.id = a.source_id AND o.deleted_at IS NULL
+    WHERE a.discarded_at IS NULL
+) AS letter WHERE held > 0 GROUP BY entrypoint ORDER BY entrypoint
 
 -- name: status_unknown
--- How many publications wait for a person because nobody can tell whether they are out.
-SELECT count(*) AS waiting FROM publication WHERE status = 'unknown'
+-- How many publications are unknown, how many of them ask a person, which to begin with, and how many went out twice.
+SELECT count(*) AS unknown, count(*) FILTER (WHERE look_at IS NULL) AS asking,
+    (array_agg(id ORDER BY status_at) FILTER (WHERE look_at IS NULL))[1:3] AS examples,
+    (SELECT count(*) FROM publication_log
+     WHERE kind = 'duplicate' AND at > imprint_now() - interval '7 days') AS duplicates,
+    ARRAY(SELECT DISTINCT publication_id FROM publication_log
+          WHERE kind = 'duplicate' AND at > imprint_now() - interval '7 days' LIMIT 3) AS doubled
+FROM publication WHERE status = 'unknown'
 
 -- name: status_lifecycles
 -- The moves the database allows, to be compared with the declarations.

@@ -1,0 +1,23 @@
+-- name: catalogue_page
+-- Posts of a person, the newest first, a page at a time; of one state, of one kind, with these words in their title.
+SELECT p.id, p.kind, p.title, p.status, p.status_at, p.created_at, p.zone,
+    (SELECT count(*) FROM post_file f WHERE f.post_id = p.id AND f.deleted_at IS NULL) AS files,
+    (SELECT count(*) FROM publication u WHERE u.post_id = p.id AND u.status = 'success') AS out,
+    (SELECT min(u.due_at) FROM publication u WHERE u.post_id = p.id AND u.status = 'pending') AS next_at
+FROM post p
+WHERE p.owner = $1 AND p.deleted_at IS NULL AND ($2::text IS NULL OR p.status = $2)
+  AND ($3::text IS NULL OR p.kind = $3) AND ($4::text IS NULL OR strpos(lower(p.title), lower($4)) > 0)
+  AND ($5::uuid IS NULL OR EXISTS (SELECT FROM publication u WHERE u.post_id = p.id AND u.account_id = $5))
+  AND (p.created_at, p.id) < ($6::timestamptz, $7::uuid)
+ORDER BY p.created_at DESC, p.id DESC LIMIT $8
+
+-- name: catalogue_calendar
+-- What of a person's posts goes or went out in a span of time, the earliest first, a page at a time.
+SELECT u.id, u.post_id, p.title, p.kind, p.status AS post_status, u.account_id, a.platform, a.label, u.status, u.zone,
+    u.scheduled_at, u.due_at
+FROM account a
+JOIN publication u ON u.account_id = a.id AND u.due_at >= $2::timestamptz AND u.due_at < $3::timestamptz
+    AND u.deleted_at IS NULL AND u.status <> 'cancelled'
+JOIN post p ON p.id = u.post_id AND p.owner = $1 AND p.deleted_at IS NULL
+WHERE a.owner = $1 AND (u.due_at, u.id) > ($4::timestamptz, $5::uuid)
+ORDER BY u.due_at, u.id LIMIT $6
