@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
@@ -44,6 +45,29 @@ def _zone(name: str) -> str:
     return name
 
 
+def _hosts(text: str) -> str:
+    # Kept as it was written, since the page about settings shows a text; who needs the names splits them.
+    for name in text.replace(",", " ").split():
+        if "/" in name or "@" in name or "*" in name:
+            raise ValueError("write names or addresses, with or without a port, such as ntfy.lan or 10.0.0.5:8080")
+    return text
+
+
+def _origin(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.query
+        or "@" in url
+    ):
+        raise ValueError("it should read https://imprint.example")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
 class Settings(BaseSettings):
     """What can be set with IMPRINT_… variables of the environment; `load` is what reads them."""
 
@@ -66,6 +90,14 @@ class Settings(BaseSettings):
     port: Annotated[
         int, Field(ge=0, le=65535, description="The port the HTTP server listens on; 0 takes any free one.")
     ] = 7600
+    public_url: Annotated[
+        str | None,
+        AfterValidator(_origin),
+        Field(
+            description="The address at which people reach Imprint, such as https://imprint.example, behind a proxy.",
+            json_schema_extra={"shown": "the address they used"},
+        ),
+    ] = None
     workers: Annotated[int, Field(ge=0, le=64, description="How many worker processes `imprint up` starts.")] = 1
     concurrency: Annotated[int, Field(ge=2, le=1000, description="How many jobs one worker runs at the same time.")] = (
         20
@@ -131,6 +163,12 @@ class Settings(BaseSettings):
     keep_deleted_days: Annotated[
         int, Field(ge=0, description="How many days the bytes of deleted content are kept before they are gone.")
     ] = 30
+    published_originals: Annotated[
+        Literal["keep", "remove"],
+        Field(
+            description="What becomes of a file once every post with it is published; the variants stay in any case."
+        ),
+    ] = "keep"
     zone: Annotated[
         str,
         AfterValidator(_zone),
@@ -155,6 +193,57 @@ class Settings(BaseSettings):
             json_schema_extra={"shown": "credential-keys in the home"},
         ),
     ] = None
+    allowed_hosts: Annotated[
+        str,
+        AfterValidator(_hosts),
+        Field(
+            description="Private hosts that sources and notices may use all the same: host or host:port, with commas.",
+            json_schema_extra={"shown": "none"},
+        ),
+    ] = ""
+    notice_window_seconds: Annotated[
+        int, Field(ge=0, le=86400, description="How long new chapters of a series are gathered into one message.")
+    ] = 60
+    notice_daily_hour: Annotated[
+        int, Field(ge=0, le=23, description="At which hour of the day, in the time zone, a daily digest goes out.")
+    ] = 8
+    polls_at_once: Annotated[
+        int, Field(ge=1, le=100, description="How many sources are asked at once, over all workers.")
+    ] = 5
+    poll_hot_minutes: Annotated[
+        int, Field(ge=1, le=43200, description="How many minutes apart a source that brings news is asked.")
+    ] = 30
+    poll_warm_minutes: Annotated[
+        int, Field(ge=1, le=43200, description="How many minutes apart a source without news for weeks is asked.")
+    ] = 360
+    poll_cold_minutes: Annotated[
+        int, Field(ge=1, le=43200, description="How many minutes apart a source without news for months is asked.")
+    ] = 1440
+    fetch_agent: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            pattern=r"^[\x20-\x7e]+$",
+            description="What Imprint calls itself when it asks sources.",
+            json_schema_extra={"shown": "Imprint and its version"},
+        ),
+    ] = None
+    fetch_largest_mb: Annotated[
+        int, Field(ge=1, le=1024, description="How many megabytes a source's answer may have, unpacked.")
+    ] = 16
+    fetch_seconds: Annotated[
+        int, Field(ge=1, le=600, description="How many seconds one answer of a source may take.")
+    ] = 60
+    fetch_gap_ms: Annotated[
+        int, Field(ge=1, le=600_000, description="How many milliseconds lie between two requests to the same host.")
+    ] = 1000
+    mangadex_base: Annotated[str, Field(description="Where MangaDex's API is, or what stands in for it.")] = (
+        "https://api.mangadex.org"
+    )
+    mangapark_base: Annotated[str, Field(description="Where MangaPark is, or what stands in for it.")] = (
+        "https://mangapark.net"
+    )
     log_format: Annotated[
         Literal["auto", "human", "json"],
         Field(description="How log lines look; auto is human on a terminal and JSON otherwise."),

@@ -9,6 +9,7 @@ from time import time
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work.derive import requeue_lost
+from imprint.work.lighten import lighten
 from imprint.work.purge import purge
 from imprint.work.stores import Stores
 from imprint.work.upload import reap
@@ -20,13 +21,19 @@ class Tended:
 
     uploads_ended: int
     jobs_put_back: int
+    originals_removed: int
     objects_purged: int
 
 
 async def tend(database: Database, stores: Stores, settings: Settings) -> Tended:
     """End unfinished uploads, put lost jobs back, remove what is past its grace, and sweep this machine's spool."""
     await asyncio.to_thread(_sweep, stores.spool, settings.upload_leftover_hours * 3600)
-    return Tended(await reap(database, stores), await requeue_lost(database), await purge(database, stores))
+    return Tended(
+        await reap(database, stores),
+        await requeue_lost(database),
+        await lighten(database, settings),
+        await purge(database, stores),
+    )
 
 
 def _sweep(spool: Path, seconds: float) -> None:

@@ -113,3 +113,24 @@ UPDATE content c SET purged_at = imprint_now(), purge_at = NULL
 WHERE c.purge_at <= imprint_now() AND NOT EXISTS (
     SELECT FROM object o WHERE o.content_id = c.id AND o.key IS NOT NULL AND o.purged_at IS NULL)
 RETURNING c.id
+
+-- name: content_lighten
+-- Archives what is published everywhere it was to go and lets its original go after a grace period; the variants stay.
+-- Not while another post that is not out yet uses it, nor while a variant is missing.
+WITH done AS (
+    SELECT c.id FROM content c
+    WHERE c.status = 'processed' AND c.deleted_at IS NULL
+      AND EXISTS (SELECT FROM post_file f JOIN post p ON p.id = f.post_id
+                  WHERE f.content_id = c.id AND f.deleted_at IS NULL AND p.status = 'published' AND p.deleted_at IS NULL)
+      AND NOT EXISTS (SELECT FROM post_file f JOIN post p ON p.id = f.post_id
+                      WHERE f.content_id = c.id AND f.deleted_at IS NULL AND p.status <> 'published'
+                        AND p.deleted_at IS NULL)
+      AND EXISTS (SELECT FROM derivation d WHERE d.parent_id = c.id AND d.wanted)
+      AND NOT EXISTS (SELECT FROM derivation d WHERE d.parent_id = c.id AND d.wanted AND d.status <> 'processed')
+    ORDER BY c.id LIMIT $2 FOR UPDATE SKIP LOCKED
+), archived AS (
+    UPDATE content c SET status = 'archived' FROM done WHERE c.id = done.id
+)
+UPDATE object o SET deleted_at = imprint_now(), purge_at = imprint_now() + $1::interval FROM done
+WHERE o.content_id = done.id AND o.variant IS NULL AND o.deleted_at IS NULL
+RETURNING o.id

@@ -4,6 +4,10 @@ SELECT w.what, count(*) AS contents, (array_agg(w.id::text ORDER BY w.id))[1:3] 
 FROM (
     SELECT c.id, CASE
         WHEN c.status IN ('uploaded', 'processing', 'processed', 'archived') AND o.sha256 IS NULL
+             -- The original of what is published may be removed; the variants stay.
+             AND NOT (c.status = 'archived' AND EXISTS (
+                 SELECT FROM object g WHERE g.content_id = c.id AND g.variant IS NULL AND g.sha256 IS NOT NULL
+                   AND g.deleted_at IS NOT NULL))
             THEN c.status || ', and its bytes were never verified'
         WHEN c.status IN ('created', 'uploading') AND o.sha256 IS NOT NULL
             THEN c.status || ', and its bytes are here'
