@@ -15,7 +15,7 @@ from imprint.cli.program import program
 from imprint.engine.clock import Timer, timers
 from imprint.lifecycles.lifecycle import Lifecycle
 from imprint.lifecycles.registry import LIFECYCLES
-from imprint.main import entrypoints, serve
+from imprint.main import entrypoints, proofs, serve, town
 from imprint.problem import Exit
 from imprint.settings import Settings, described
 from imprint.store.query import Text, read, texts
@@ -25,7 +25,7 @@ STALE = 1
 WIDTH = 80
 
 _HEAD = "<!-- Made by `make docs` from the code. Change the code, not this page. -->\n\n"
-_INTERRUPTED = (130, "Ctrl-C stopped the command before it was done; `up`, `worker` and `api` end with 0")
+_INTERRUPTED = (130, "Ctrl-C stopped the command before it was done; `up`, `worker`, `api` and `sandbox` end with 0")
 
 
 def pages() -> dict[str, str]:
@@ -53,7 +53,7 @@ def exits() -> dict[int, str]:
 
 def commands() -> dict[str, str]:
     """Give every command with what its `--help` prints."""
-    group = get_command(program(entrypoints, serve))
+    group = get_command(program(entrypoints, serve, town, proofs))
     if not isinstance(group, TyperGroup):  # pragma: no cover - an application with one command only
         raise TypeError("imprint has no commands")
     found: dict[str, str] = {}

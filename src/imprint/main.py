@@ -6,11 +6,16 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import asyncpg
 import typer
 
 from imprint.cli.program import program
+from imprint.cli.prove import Proofs
+from imprint.cli.sandbox import Town
 from imprint.engine.queue import Entrypoint
 from imprint.log import hide_in_text
 from imprint.problem import Exit, Problem
@@ -25,16 +30,33 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
     return table(database, settings)
 
 
-async def serve(database: Database, key: str, opened: socket.socket, stop: asyncio.Event) -> None:
+async def serve(database: Database, settings: Settings, opened: socket.socket, stop: asyncio.Event) -> None:
     """Answer HTTP on an open socket until `stop`."""
     from imprint.api import server  # noqa: PLC0415 - a worker would carry the web framework for nothing
 
-    await server.serve(database, key, opened, stop)
+    await server.serve(database, settings, opened, stop)
+
+
+def town(
+    opened: socket.socket, *, log: Path | None, seed: int, faults: Sequence[str]
+) -> AbstractAsyncContextManager[Town]:
+    """Run the simulated platforms and sources on an open socket."""
+    from imprint.sandbox import town as sandbox  # noqa: PLC0415 - only those who want one load it
+
+    return sandbox.town(opened, log=log, seed=seed, faults=faults)
+
+
+def proofs() -> Proofs:
+    """Give what can be proved; its workers run commands of this program."""
+    import imprint.entrypoints  # noqa: F401, PLC0415 - once here, and not in each of a thousand workers that are forked
+    from imprint.proof.proofs import Proofs as Ours  # noqa: PLC0415 - only those who want one load it
+
+    return Ours(run)
 
 
 def run(arguments: list[str]) -> int:  # noqa: C901, PLR0911 - a table of what can go wrong
     """Run one command and give its exit code; what goes wrong is one sentence on standard error."""
-    app = program(entrypoints, serve, command=next(iter(arguments), None))
+    app = program(entrypoints, serve, town, proofs, command=next(iter(arguments), None))
     try:
         return int(app(arguments or ["--help"], prog_name="imprint", standalone_mode=False) or Exit.OK)
     except Problem as problem:

@@ -1,110 +1,72 @@
-"""The HTTP server tells health to everybody, the status to the operator, and nothing to those who misbehave."""
+"""The door tells health to everybody, loads the rest when somebody comes, and rides out those who misbehave."""
 
-import asyncio
 import socket
-from collections.abc import AsyncIterator
+import subprocess
+import sys
 
 import asyncpg
 import httpx2
 import pytest
 
-from imprint.api.app import HEADERS, MOST_FORM
-from imprint.api.server import serve
-from imprint.engine.address import address, listen
-from imprint.store.db import Database
+from tests.api.visitor import Town, answers
 from tests.waiting import until
 
-KEY = "a-key-that-is-long-enough"
+LIGHT = """
+import sys
+import imprint.api.server
+heavy = {"fastapi", "argon2", "obstore", "httpx2", "pyvips"} & set(sys.modules)
+print(sorted(heavy))
+"""
 
 
-@pytest.fixture
-async def site(database: Database) -> AsyncIterator[str]:
-    """Run the real server on a free port."""
-    opened = listen("127.0.0.1", 0)
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(serve(database, KEY, opened, stop))
-        at = address(opened)
-        await until(lambda: _answers(at))
-        yield at
-        stop.set()
-
-
-async def _answers(at: str) -> bool:
-    try:
-        async with httpx2.AsyncClient(trust_env=False) as http:
-            return (await http.get(f"{at}/healthz")).status_code == 200
-    except httpx2.TransportError:
-        return False
-
-
-async def test_health_is_for_everybody(site: str) -> None:
-    """Monitors may ask with HEAD, and every answer carries its headers."""
-    async with httpx2.AsyncClient(base_url=site, trust_env=False) as http:
+async def test_health_is_for_everybody(at: Town) -> None:
+    """Monitors may ask with GET and HEAD."""
+    async with httpx2.AsyncClient(base_url=at.url, trust_env=False) as http:
         for path in ("/healthz", "/readyz"):
             for answer in (await http.get(path), await http.head(path)):
                 assert answer.status_code == 200
-        for path in ("/healthz", "/", "/api/status", "/nowhere"):
-            answer = await http.get(path)
-            assert HEADERS.items() <= {k.title(): v for k, v in answer.headers.items()}.items()
+        assert (await http.post("/healthz")).status_code == 404
 
 
-@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", KEY, f"Basic {KEY}", f"Bearer {KEY}x"])
-async def test_only_the_key_opens(site: str, given: str) -> None:
-    """Nothing but the key, as a bearer, is the key."""
-    async with httpx2.AsyncClient(base_url=site, trust_env=False) as http:
-        answer = await http.get("/api/status", headers={"Authorization": given})
-        assert (answer.status_code, answer.json()["code"]) == (401, "signed_out")
-        assert (await http.get("/api/status", headers={"Authorization": f"bearer {KEY}"})).status_code == 200
+def test_an_idle_server_carries_no_framework() -> None:
+    """What only people need is not loaded before the first of them comes."""
+    told = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.strip() == "[]"
 
 
-async def test_a_browser_signs_in_and_stays_so(site: str) -> None:
-    """The form gives a session that a script cannot read; a wrong key gives none."""
-    async with httpx2.AsyncClient(base_url=site, trust_env=False, follow_redirects=True) as http:
-        assert "Operator's key" in (await http.get("/")).text
-        assert (await http.post("/sign-in", data={"key": "wrong"})).status_code == 401
-        assert (await http.get("/")).status_code == 401
-        assert "worker" in (await http.post("/sign-in", data={"key": f" {KEY} "})).text
-        assert (await http.get("/api/status")).status_code == 200
-        cookie = next(iter(http.cookies.jar))
-        assert cookie.has_nonstandard_attr("HttpOnly")
-        assert KEY not in str(cookie.value)
-
-
-async def test_what_is_too_large_or_torn_is_turned_away(site: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A huge form is refused as it comes, and a client that leaves is no error of ours."""
-    async with httpx2.AsyncClient(base_url=site, trust_env=False) as http:
-        assert (await http.post("/sign-in", content=b"key=" + b"x" * MOST_FORM)).status_code == 413
-    host, port = site.removeprefix("http://").split(":")
+async def test_what_is_torn_is_turned_away(at: Town, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that leaves in the middle, or speaks another language, is no error of ours."""
+    host, port = at.url.removeprefix("http://").split(":")
     for torn in (
-        b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nkey=",
+        b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nname=",
+        b"POST /api/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
         b"POST /sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         b"\x00\xff garbage\r\n\r\n",
     ):
         with socket.create_connection((host, int(port))) as raw:
             raw.sendall(torn)
-    assert await _answers(site)
+    assert await answers(at.url)
     assert "Traceback" not in caplog.text
-    assert KEY not in caplog.text
 
 
-async def test_a_database_that_is_away_is_said(
-    site: str, database: Database, server_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_database_that_is_away_is_said(at: Town, server_url: str, caplog: pytest.LogCaptureFixture) -> None:
     """Not ready, a sentence, no traceback; and ready again when it is back."""
-    name = database.url.partition("?")[0].rpartition("/")[2]
+    ada = await at.first()
+    name = at.database.url.partition("?")[0].rpartition("/")[2]
     admin = await asyncpg.connect(server_url)
-    async with httpx2.AsyncClient(base_url=site, trust_env=False, headers={"Authorization": f"Bearer {KEY}"}) as http:
-        await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
-        for path in ("/readyz", "/api/status", "/"):
-            answer = await http.get(path)
-            assert (answer.status_code, answer.json()["code"]) == (503, "database.away")
-        await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        await admin.close()
-        await until(lambda: _ready(http))
+    await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
+    for path in ("/readyz", "/api/status", "/", "/api/posts"):
+        assert await ada.refused("GET", path) == (503, "database.away")
+    given = {"name": "ada", "password": "x"}
+    assert await ada.refused("POST", "/api/session", given) == (503, "database.away")
+    await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    await admin.close()
+
+    async def ready() -> bool:
+        return (await ada.http.get("/readyz")).status_code == 200
+
+    await until(ready)
+    assert (await ada.get("/api/status"))["unknown"] == 0
     assert "ASGI" not in caplog.text
-
-
-async def _ready(http: httpx2.AsyncClient) -> bool:
-    return (await http.get("/readyz")).status_code == 200

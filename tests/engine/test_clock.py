@@ -7,6 +7,7 @@ import pytest
 
 from imprint.engine.clock import PLAN, timers
 from imprint.engine.lease import PUBLICATIONS, SOURCES
+from imprint.engine.queue import Job, enqueue
 from imprint.store import incarnation
 from imprint.store.query import Connection
 from tests.engine.scene import add_account, add_publication, clock_runs, handed
@@ -37,6 +38,10 @@ async def test_the_plan_knows_every_timer(connection: Connection) -> None:
         "WITH t AS (INSERT INTO target (person, label, service, key_id, nonce, sealed) VALUES ('a', 'a', 'a', "
         "repeat('0', 16), decode(repeat('00', 12), 'hex'), decode(repeat('00', 16), 'hex')) RETURNING id) "
         "INSERT INTO delivery (target_id, next_at) SELECT id, imprint_now() FROM t"
+    )
+    await connection.execute(
+        "WITH b AS (INSERT INTO batch (owner, every, starts_at, zone) VALUES ('a', '1 min', imprint_now(), 'UTC') "
+        "RETURNING id) INSERT INTO batch_turn (batch_id, at) SELECT id, imprint_now() FROM b"
     )
     assert {planned.timer for planned in await PLAN.all(connection, names)} == set(names)
     assert await PLAN.all(connection, []) == []
@@ -196,6 +201,19 @@ async def test_the_clock_rides_out_lost_connections(connection: Connection, data
         await until(lambda: _cut(connection, "imprint clock"))
         await add_publication(connection, await add_account(connection))
         await until(lambda: handed(connection))
+
+
+async def test_a_row_is_looked_at_again_when_its_last_job_is_just_ending(
+    connection: Connection, database_url: str
+) -> None:
+    """A job that was done but is still in the queue lets no second one in; the row does not wait a minute for that."""
+    row = await add_publication(connection, await add_account(connection))
+    await enqueue(connection, [Job("publish", str(row))])
+    await connection.execute("UPDATE pgqueuer SET status = 'picked'")
+    async with clock_runs(database_url):
+        await until(lambda: connection.fetchval("SELECT held_until IS NOT NULL FROM publication"))
+        await connection.execute("DELETE FROM pgqueuer")
+        await until(lambda: handed(connection), seconds=5)
 
 
 @pytest.mark.parametrize("clocks", [1, 3])

@@ -141,8 +141,8 @@ async def _walk(connection: Connection, policy: Policy, steps: list[Step]) -> No
             case Change(other):
                 policy = other
             case Take(key, patience):
-                asked = (connection, key, policy) if patience is None else (connection, key, policy, patience)
-                wait = await pace.take(*asked)
+                call = (connection, key, policy) if patience is None else (connection, key, policy, patience)
+                wait = await pace.take(*call)
                 assert wait == models.setdefault(key, Model(policy.least, now)).take(policy, now, patience)
                 if patience is None or wait <= patience:
                     assert now + wait >= quiet.get(key, now)

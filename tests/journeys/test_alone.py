@@ -15,7 +15,8 @@ import pytest
 from imprint.engine.address import listen
 from imprint.problem import Exit
 from imprint.store.query import Connection
-from tests.journeys.test_up import PROGRAM, postmaster, up
+from tests.api.visitor import answers
+from tests.journeys.test_up import PROGRAM, first_key, postmaster, up
 from tests.waiting import until
 
 
@@ -51,7 +52,12 @@ async def test_two_workers_and_a_server_share_one_database(
         await until(lambda: connection.fetchval("SELECT count(*) = 2 FROM worker"), seconds=30)
         assert await connection.fetchval("SELECT min(concurrency) FROM worker") == 3
 
-        await until(lambda: _tells_of(homes[2], port, workers=2), seconds=30)
+        at = f"http://127.0.0.1:{port}"
+        await until(lambda: answers(at), seconds=30)
+        env = {**os.environ, "IMPRINT_HOME": str(homes[2]), **settings}
+        made = subprocess.run([*PROGRAM, "code", "--json"], env=env, capture_output=True, check=True, timeout=60)
+        key = first_key(at, json.loads(made.stdout)["code"])
+        await until(lambda: _tells_of(at, key, workers=2), seconds=30)
         first.send_signal(signal.SIGTERM)
         assert first.wait(40) == 0
         assert await connection.fetchval("SELECT count(*) FROM worker") == 1
@@ -154,14 +160,9 @@ async def test_a_full_and_a_read_only_disk_are_one_sentence(home: Path) -> None:
         subprocess.run(["umount", "-l", disk], check=False)  # noqa: S607
 
 
-async def _tells_of(home: Path, port: str, *, workers: int) -> bool:
-    try:
-        key = (home / "operator.key").read_text()
-        async with httpx2.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as http:
-            answer = await http.get(f"http://127.0.0.1:{port}/api/status")
-    except (OSError, httpx2.TransportError):
-        return False
-    return len(answer.json()["workers"]) == workers
+async def _tells_of(at: str, key: str, *, workers: int) -> bool:
+    async with httpx2.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as http:
+        return len((await http.get(f"{at}/api/status")).json()["workers"]) == workers
 
 
 async def _said(home: Path, sentence: str) -> bool:

@@ -9,9 +9,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
 
+import httpx2
 import psutil
 import pytest
 
@@ -51,11 +53,14 @@ class Up:
         return next(line.split()[1] for line in self.printed if "Open" in line)
 
     @property
+    def code(self) -> str:
+        """The code that makes the first account."""
+        return next(line.split()[1] for line in self.printed if "Code" in line)
+
+    @cached_property
     def key(self) -> str:
-        """What one signs in with; told on a terminal only, otherwise where it is kept."""
-        named = next(line for line in self.printed if "Sign in" in line)
-        assert str(self.home / "operator.key") in named
-        return (self.home / "operator.key").read_text()
+        """The key of the first person's program; made when it is first wanted."""
+        return first_key(self.address, self.code)
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Ask it for a page."""
@@ -76,6 +81,16 @@ class Up:
         return subprocess.run(
             [*PROGRAM, *arguments], env=self.environment, capture_output=True, text=True, check=False, timeout=60
         )
+
+
+def first_key(at: str, code: str) -> str:
+    """Make the first account as a browser does, and a key that may see the status."""
+    with httpx2.Client(base_url=at, trust_env=False, timeout=20) as http:
+        given = {"code": code, "name": "ada", "password": "correct horse battery staple"}
+        signed = http.post("/api/people/first", json=given).json()
+        wanted = {"label": "a journey", "scopes": ["system:read"]}
+        made = http.post("/api/api-keys", json=wanted, headers={"X-CSRF-Token": signed["csrfToken"]})
+        return str(made.json()["secret"])
 
 
 @contextmanager
@@ -111,12 +126,13 @@ async def test_from_the_first_start_to_the_last_goodbye(home: Path) -> None:
         await until(it.ready, seconds=60)
         assert it.get("/healthz")[0] == it.get("/readyz")[0] == 200
         assert it.get("/api/status")[0] == it.get("/api/status", Authorization="Bearer wrong")[0] == 401
+        assert "first account" in it.get("/")[1]
         code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
         assert (code, len(json.loads(body)["workers"])) == (200, 1)
-        assert "Operator's key" in it.get("/")[1]
+        assert "Sign in" in it.get("/")[1]
         assert "1 worker alive" in it.get("/", Authorization=f"Bearer {it.key}")[1]
-        assert (home / "operator.key").stat().st_mode & 0o077 == 0
         assert it.key not in it.logged + "".join(it.printed)
+        assert it.command("code").returncode == Exit.FAILED  # somebody is here: the code has done its work
         second = it.command("up")
         assert (second.returncode, second.stdout) == (Exit.BUSY, "")
         assert f"process {it.process.pid}" in second.stderr
@@ -133,6 +149,7 @@ async def test_whatever_is_killed_comes_back(home: Path) -> None:
     """A killed worker, a killed HTTP server and a killed database are each back at work within seconds."""
     with up(home) as it:
         await until(it.ready, seconds=60)
+        key = it.key
         old = {name: it.children(f"imprint {name}")[0] for name in ("worker", "api")}
         for process in old.values():
             process.kill()
@@ -146,7 +163,7 @@ async def test_whatever_is_killed_comes_back(home: Path) -> None:
                 return False
             fresh = [p for name in old for p in it.children(f"imprint {name}") if p != old[name]]
             try:
-                code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
+                code, body = it.get("/api/status", Authorization=f"Bearer {key}")
             except OSError:
                 return False
             alive = (

@@ -49,11 +49,11 @@ class Stage(ABC):
         """Give the hash of everything that arrived, in order."""
 
     async def uploaded(self, work: Work) -> Work:
-        """Upload every file."""
+        """Upload every file, and prepare what else is needed."""
         for file in work.files:
             remote = await self.platform.upload(self.http, self.login, work, file, lambda _: None)
             work = work.with_upload(remote)
-        return work
+        return await self.platform.prepare(self.http, self.login, work)
 
     def secrets(self) -> list[str]:
         """Give every secret of the login."""

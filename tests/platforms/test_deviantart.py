@@ -382,6 +382,7 @@ async def test_a_preview_before_the_upload_says_what_is_still_to_come() -> None:
     """The item id is the only thing a preview cannot know."""
     submit, publish = await DA.preview(LOGIN, work())
     assert submit.url.endswith("/stash/submit")
-    assert ["itemid", "(the item id that the upload gives)"] in publish.shown()["body"]  # type: ignore[operator]
+    assert (submit.known, publish.known) == (True, False)
+    assert ["itemid", "(the item id that the upload gives)"] in publish.shown()["body"]
     (only,) = await DA.preview(LOGIN, ready())
-    assert ["itemid", "9007199254740993"] in only.shown()["body"]  # type: ignore[operator]
+    assert ["itemid", "9007199254740993"] in only.shown()["body"]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,15 +19,29 @@ from tests.waiting import until
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cluster:
     """A running server, reached through its folder."""
 
     folder: Path
+    command: list[str | Path]
+    process: "subprocess.Popen[bytes] | None" = None
 
     def url(self, database: str = "postgres", user: str = "postgres", password: str = "") -> str:
         """Say how to reach a database."""
         return f"postgresql://{user}{password and f':{password}'}@/{database}?host={self.folder}"
+
+    async def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with (self.folder / "log").open("ab") as output:
+            self.process = binaries.start(self.command, binaries.account(), output=output.fileno())
+        await until(lambda: _answers(self))
+
+    async def stop(self) -> None:
+        """End it at once, as a crash would."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            await asyncio.to_thread(self.process.wait, 30)
 
 
 @asynccontextmanager
@@ -46,15 +61,12 @@ async def cluster(programs: Path | None = None, *, hba: str = "", **settings: st
         await asyncio.to_thread(rules.write_text, hba + await asyncio.to_thread(rules.read_text))
         options = {"listen_addresses": "", "unix_socket_directories": str(folder), "shared_buffers": "16MB", **settings}
         given = [f"--{name}={value}" for name, value in options.items()]
-        with (folder / "log").open("wb") as output:
-            process = binaries.start([programs / "postgres", "-D", data, *given], who, output=output.fileno())
+        found = Cluster(folder, [programs / "postgres", "-D", data, *given])
         try:
-            found = Cluster(folder)
-            await until(lambda: _answers(found))
+            await found.start()
             yield found
         finally:
-            process.send_signal(signal.SIGQUIT)
-            await asyncio.to_thread(process.wait, 30)
+            await found.stop()
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
@@ -35,6 +36,7 @@ def queries() -> dict[str, Query[Any]]:
 TYPES: dict[type, set[str]] = {
     int: {"int2", "int4", "int8"},
     float: {"float8"},
+    Decimal: {"numeric"},
     str: {"text", "varchar", "name"},
     bool: {"bool"},
     bytes: {"bytea"},
@@ -117,8 +119,8 @@ def nodes(of: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 async def crowded(connection: Connection) -> Connection:
-    """Give a database with 20,000 publications and 5,000 sources, most of which have their time ahead of them."""
-    for table in ("post", "account", "publication", "source"):
+    """Give a database with 20,000 publications, sources and messages, most of which have their time ahead of them."""
+    for table in ("post", "account", "publication", "source", "delivery"):
         await connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
     await connection.execute("""
         INSERT INTO account (platform, name) SELECT 'sandbox', 'a' || n FROM generate_series(1, 500) n;
@@ -134,12 +136,16 @@ async def crowded(connection: Connection) -> Connection:
         INSERT INTO source (name, next_check_at, lease_until)
         SELECT 's' || n, imprint_now() + (n - 20) * interval '1 min',
                CASE WHEN n % 100 = 0 THEN imprint_now() + interval '1 min' END FROM generate_series(1, 5000) n;
+        INSERT INTO delivery (target_id, next_at, closed_at, ended_at, outcome)
+        SELECT gen_random_uuid(), imprint_now() + (n - 20) * interval '1 min', imprint_now(),
+               CASE WHEN n % 2 = 0 THEN imprint_now() END, CASE WHEN n % 2 = 0 THEN 'sent' END
+        FROM generate_series(1, 20000) n;
         ANALYZE;
         """)
     return connection
 
 
-CLOCK = {"clock_plan", "clock_publication_due", "clock_source_due"}
+CLOCK = {"clock_plan", "clock_publication_due", "clock_source_due", "clock_delivery_due"}
 LEASES = {
     f"lease_{step}_{table}" for table in ("publication", "source") for step in ("claim", "renew", "release", "expire")
 }
@@ -161,7 +167,7 @@ async def test_hot_queries_use_an_index(crowded: Connection) -> None:
         for mode in ("force_generic_plan", "force_custom_plan"):
             found = list(nodes(await plan(crowded, each, mode)))
             read_whole = [node["Relation Name"] for node in found if node["Node Type"] == "Seq Scan"]
-            assert not {"publication", "source"} & set(read_whole), f"{name}: {read_whole}"
+            assert not {"publication", "source", "delivery"} & set(read_whole), f"{name}: {read_whole}"
             assert any("Index" in node["Node Type"] for node in found), name
             # Written out, as the condition of the index: imprint_now() itself is no longer there.
             assert "imprint_now" not in json.dumps(found), name
@@ -172,7 +178,7 @@ async def test_the_clock_looks_at_one_row_to_know_when_to_wake(crowded: Connecti
     found = await plan(crowded, queries()["clock_plan"])
     below_limits = [node["Plans"][0] for node in nodes(found) if node["Node Type"] == "Limit"]
     used = {below.get("Index Name") for below in below_limits}
-    assert used >= {"publication_due", "publication_leased", "source_due", "source_leased"}
+    assert used >= {"publication_due", "publication_leased", "source_due", "source_leased", "delivery_due"}
     small = {below["Node Type"] for below in below_limits if below.get("Index Name") is None}
     assert small <= {"Sort"}  # of the chores, of which there is a handful
 
@@ -182,6 +188,7 @@ async def test_what_is_due_is_found_by_its_time(crowded: Connection) -> None:
     for name, index in (
         ("clock_publication_due", "publication_due"),
         ("clock_source_due", "source_due"),
+        ("clock_delivery_due", "delivery_due"),
         ("lease_expire_publication", "publication_leased"),
         ("lease_expire_source", "source_leased"),
     ):

@@ -112,15 +112,20 @@ class Scene:
         await self.database.pool.expire_connections()
 
 
+def disk(settings: Settings, blobs: Blobs | None = None) -> Stores:
+    """Give the stores of a home: a disk."""
+    home = settings.home
+    (home / "spool").mkdir(exist_ok=True)
+    uploads = LocalUploads(Ring.new(), "http://127.0.0.1:7600/api/uploads/bytes")
+    return Stores({"local": blobs or LocalBlobs(home / "blobs")}, "local", uploads, home / "spool")
+
+
 @asynccontextmanager
 async def scene(
     url: str, home: Path, blobs: Blobs | None = None, variables: Sequence[tuple[str, str]] = ()
 ) -> AsyncIterator[Scene]:
     """Set a scene up in a home."""
     settings = load({"IMPRINT_HOME": str(home), "IMPRINT_DATABASE_URL": url, **dict(variables)})
-    (home / "spool").mkdir(exist_ok=True)
-    uploads = LocalUploads(Ring.new(), "http://127.0.0.1:7600/api/uploads/bytes")
-    store = blobs or LocalBlobs(home / "blobs")
-    stores = Stores({"local": store}, "local", uploads, home / "spool")
+    stores = disk(settings, blobs)
     async with open_database(url) as database, open_maker(bounds(settings), 1) as maker:
         yield Scene(database, stores, settings, Deriver(database, stores, maker, settings), home / "blobs")

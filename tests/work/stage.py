@@ -1,10 +1,12 @@
 """A stage for publishing: real content, accounts at a real sandbox, and a worker's hands."""
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +14,12 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
+from imprint.engine import circuit, pace
 from imprint.engine.lease import PUBLICATIONS
 from imprint.engine.queue import Job
 from imprint.engine.wire import Wire
 from imprint.platforms.folder import FolderLogin
-from imprint.sandbox import deviantart as site
+from imprint.sandbox import bluesky, deviantart, mastodon, wordpress
 from imprint.sandbox.faults import Fault, Rule
 from imprint.sandbox.server import Sandbox, sandbox
 from imprint.store.db import Database
@@ -33,6 +36,8 @@ from tests.work.posts import OWNER
 from tests.work.scene import Scene, scene
 
 DEVIANTART, WEBHOOK, FOLDER = "deviantart", "webhook", "folder"
+BLUESKY, MASTODON, WORDPRESS = "bluesky", "mastodon", "wordpress"
+SITES_WITH_TIME = (bluesky, deviantart, mastodon, wordpress)
 UPLOAD, PUBLISH, GALLERY = "*stash/submit", "*stash/publish", "*gallery/all"
 
 
@@ -88,6 +93,34 @@ class Stage:
         account = account or await self.account(on)
         return (await publish_now(self.database, OWNER, post, accounts=[account]))[0].id
 
+    async def crowd(self, accounts: int, each: int, on: str = WEBHOOK) -> list[UUID]:
+        """Write many posts in a few statements, articles or artworks of one file, all due now; give what is due."""
+        rows = [await self.account(on) for _ in range(accounts)]
+        content = await self.at.uploaded() if on == DEVIANTART else None
+        async with self.database.transaction(OWNER, "a crowd") as connection:
+            posts = await connection.fetch(
+                "INSERT INTO post (title, owner, kind, body) SELECT 'Crowd ' || gen_random_uuid(), $1, $3, 'Once.' "
+                "FROM generate_series(1, $2) RETURNING id",
+                OWNER,
+                accounts * each,
+                "artwork" if content else "article",
+            )
+            ids = [post["id"] for post in posts]
+            if content:
+                file = (
+                    "INSERT INTO post_file (post_id, content_id, position) SELECT id, $2, 0 FROM unnest($1::uuid[]) id"
+                )
+                await connection.execute(file, ids, content)
+            await connection.execute("UPDATE post SET status = 'draft' WHERE id = ANY ($1)", ids)
+            made = await connection.fetch(
+                "INSERT INTO publication (post_id, account_id, scheduled_at, zone, due_at) "
+                "SELECT post_id, account_id, imprint_now(), 'UTC', imprint_now() "
+                "FROM unnest($1::uuid[], $2::uuid[]) AS u (post_id, account_id) RETURNING id",
+                ids,
+                rows * each,
+            )
+        return [row["id"] for row in made]
+
     async def publish(self, publication: UUID) -> None:
         """Do the job "publish"."""
         await Publisher(self.desk).publish(Job("publish", str(publication)))
@@ -119,17 +152,34 @@ class Stage:
         """Do the same for many at once; a worker takes whatever is due in the order of its time."""
         many, open_ = list(publications), "wake_at < 'infinity' AND id = ANY ($1)"
         for _ in range(steps):
-            await self.wait_for(f"SELECT max(wake_at) FROM publication WHERE {open_}", many)
+            soon = f"SELECT least(max(wake_at), min(wake_at) + interval '1 min') FROM publication WHERE {open_}"
+            await self.wait_for(soon, many)
             await self.expire()
             async with self.database.connection() as connection:
                 rows = await connection.fetch(
-                    f"SELECT id, status FROM publication WHERE {open_} ORDER BY wake_at", many
+                    f"SELECT id, status, wake_at <= imprint_now() AS due FROM publication WHERE {open_} ORDER BY 3, id",
+                    many,
                 )
             if not rows:
                 return
             turns = asyncio.Semaphore(10)
-            await asyncio.gather(*[self._turn(turns, row["id"], row["status"]) for row in rows])
+            await asyncio.gather(*[self._turn(turns, row["id"], row["status"]) for row in rows if row["due"]])
         raise AssertionError("they do not come to an end")
+
+    async def together(self, publications: Sequence[UUID]) -> None:
+        """Publish many, ten at a time, each account's one after the other."""
+        async with self.database.connection() as connection:
+            rows = await connection.fetch("SELECT id, account_id FROM publication WHERE id = ANY ($1)", publications)
+        lanes: dict[UUID, list[UUID]] = {}
+        for row in rows:
+            lanes.setdefault(row["account_id"], []).append(row["id"])
+        turns = asyncio.Semaphore(10)
+
+        async def lane(waiting: list[UUID]) -> None:
+            for publication in waiting:
+                await self._turn(turns, publication, "pending")
+
+        await asyncio.gather(*map(lane, lanes.values()))
 
     async def _turn(self, turns: asyncio.Semaphore, publication: UUID, status: str) -> None:
         async with turns:
@@ -173,13 +223,43 @@ class Stage:
             )
         return [row[0] for row in rows]
 
+    async def seen(self, *publications: UUID) -> list[int]:
+        """Count how often each can be seen by others: at the sandbox, by its own log, and in the folders."""
+        seen = Counter(title for _, title in self.effects())
+        seen.update(self.folders())
+        async with self.database.connection() as connection:
+            rows = await connection.fetch(
+                "SELECT u.id, p.title FROM publication u JOIN post p ON p.id = u.post_id WHERE u.id = ANY ($1)",
+                publications,
+            )
+        titles = {row["id"]: row["title"] for row in rows}
+        return [seen[titles[each]] for each in publications]
+
+    async def column(self, name: str, publication: UUID) -> Any:
+        """Read one column of a publication."""
+        return await self.read(f"SELECT {name} FROM publication WHERE id = $1", publication)
+
     def effects(self) -> list[tuple[str, str]]:
         """Give what others can see at the sandbox: site and title."""
         return [(each.site, str(each.data["title"])) for each in self.box.log.effects()]
 
+    def folders(self) -> list[str]:
+        """Give the titles of what can be seen in the folders of this home."""
+        manifests = self.at.settings.home.glob("folder-*/[!.]*/manifest.json")
+        return [str(json.loads(each.read_bytes())["work"]["title"]) for each in manifests]
+
     def uploads(self) -> int:
         """Count the files that the sandbox has taken."""
         return len(self.box.log.entries("upload"))
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """Let accounts be called as often as one likes, and no circuit open: for tests about something else."""
+    quick = pace.Policy(timedelta(microseconds=1), timedelta(seconds=60), 0.8, timedelta(days=1))
+    closed = replace(circuit.PUBLISHING, rate_limits=10**6, errors=10**6)
+    with patch.object(pace, "PUBLISHING", quick), patch.object(circuit, "PUBLISHING", closed):
+        yield
 
 
 @asynccontextmanager
@@ -199,5 +279,7 @@ async def stage(url: str, home: Path, **variables: str) -> AsyncIterator[Stage]:
         made = Stage(at, box, desk)
         # Time passes at the sandbox as well, or its gallery would be from another day.
         clock = SimpleNamespace(time=lambda: time.time() + made.offset.total_seconds())
-        with patch.object(site, "time", clock):
+        with ExitStack() as clocks:
+            for site in SITES_WITH_TIME:
+                clocks.enter_context(patch.object(site, "time", clock))
             yield made

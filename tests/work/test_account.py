@@ -22,6 +22,7 @@ import structlog
 from pydantic import SecretStr
 
 from imprint.engine.wire import Wire
+from imprint.platforms.deviantart import DeviantArt
 from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.platforms.failure import NotYet, RateLimited, SignInAgain
 from imprint.platforms.webhook import WebhookLogin
@@ -44,6 +45,7 @@ from imprint.work.schedule import Target, schedule
 from imprint.work.sign_in import SignedIn, sign_in_again, signed_in
 from imprint.work.vault import Vault
 from tests.engine.scene import clock_runs
+from tests.platforms.works import work
 from tests.waiting import until
 from tests.work.posts import AT_ONCE, HOUR, OWNER, Author
 from tests.work.test_post import refused
@@ -196,7 +198,7 @@ async def test_default_disable_enable(place: Place) -> None:
     for awaited in (
         accounts.make_default(place.database, "eve", one.id),
         accounts.disable(place.database, "eve", one.id),
-        accounts.remove(place.database, "eve", one.id),
+        accounts.remove(place.database, place.vault, Wire(), "eve", one.id),
     ):
         await refused("account.missing", awaited)
 
@@ -217,20 +219,61 @@ async def test_remove_forgets_the_sign_in(place: Place) -> None:
     """Refused while something waits for it, unless that is cancelled; refused while something may be out."""
     account = await place.added(label="hook")
     post = await place.author.scheduled(account.id)
-    told = await refused("account.in_use", accounts.remove(place.database, OWNER, account.id))
+    told = await refused("account.in_use", accounts.remove(place.database, place.vault, Wire(), OWNER, account.id))
     assert "(1)" in told.sentence
-    await accounts.remove(place.database, OWNER, account.id, cancel_waiting=True)
+    await accounts.remove(place.database, place.vault, Wire(), OWNER, account.id, cancel_waiting=True)
     assert (await place.author.status(post), await place.author.states(post)) == ("draft", ["cancelled"])
     assert await place.author.read("SELECT count(*) FROM credential") == 0
     await refused("account.missing", accounts.disable(place.database, OWNER, account.id))
     again = await place.added(label="hook")
     running = await place.author.scheduled(again.id, ahead=timedelta(0))
     assert await place.author.claim(await place.author.publication(running))
-    await refused("account.in_use", accounts.remove(place.database, OWNER, again.id, cancel_waiting=True))
+    await refused(
+        "account.in_use", accounts.remove(place.database, place.vault, Wire(), OWNER, again.id, cancel_waiting=True)
+    )
     with pytest.raises(asyncpg.CheckViolationError, match="cannot be removed"):
         await place.author.read(
             "UPDATE account SET deleted_at = imprint_now(), is_default = false WHERE id = $1", again.id
         )
+
+
+async def test_remove_gives_the_access_back(gallery: Gallery) -> None:
+    """The platform lets nobody in with the old tokens, and is told only once it is certain that the account goes."""
+    login = (await gallery.signed_in(gallery.account)).login
+    assert isinstance(login, DeviantArtLogin)
+    running = await gallery.author.scheduled(gallery.account, ahead=timedelta(0))
+    lease = await gallery.author.claim(await gallery.author.publication(running))
+    assert lease
+    gone = accounts.remove(gallery.database, gallery.vault, Wire(), OWNER, gallery.account)
+    await refused("account.in_use", gone)
+    await DeviantArt().check(Wire().within(5), login, work())
+    assert await gallery.author.fail(lease)
+    removed = await accounts.remove(gallery.database, gallery.vault, Wire(), OWNER, gallery.account)
+    assert (removed.revoked, removed.trouble) == (True, None)
+    with pytest.raises(SignInAgain):
+        await DeviantArt().check(Wire().within(5), login, work())
+    with pytest.raises(SignInAgain):
+        await DeviantArt().renew(Wire().within(5), login)
+
+
+@pytest.mark.parametrize("how", ["unreachable", "error", "no_key", "no_sign_in"])
+async def test_remove_does_not_depend_on_the_platform(gallery: Gallery, how: str) -> None:
+    """Whatever keeps the platform from being told, the account is gone, and why is said."""
+    wire = Wire()
+    match how:
+        case "unreachable":
+            wire = Wire(allowed=lambda _: False)
+        case "error":
+            gallery.sandbox.faults.next(Fault.ERROR_BEFORE, times=9)
+        case "no_key":
+            gallery.vault.file.unlink()
+        case "no_sign_in":
+            await gallery.author.read("DELETE FROM credential RETURNING true")
+    removed = await accounts.remove(gallery.database, gallery.vault, wire, OWNER, gallery.account)
+    assert not removed.revoked
+    assert bool(removed.trouble) == (how != "no_sign_in")
+    await refused("account.missing", accounts.disable(gallery.database, OWNER, gallery.account))
+    assert await gallery.author.read("SELECT count(*) FROM credential") == 0
 
 
 # Sign in with a browser

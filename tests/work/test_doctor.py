@@ -74,3 +74,41 @@ async def test_a_database_that_is_not_migrated_or_not_there_is_seen(settings: Se
     """Both are findings, not failures of the doctor."""
     assert await seen(settings, empty_url) == {"migrations": Level.BAD}
     assert await seen(settings, empty_url.replace("/t_", "/no_")) == {"database": Level.BAD}
+
+
+async def test_publications_that_ask_and_those_out_twice_are_seen(
+    settings: Settings, database_url: str, connection: Connection
+) -> None:
+    """What is still looked for is fine, what asks a person is named, and a duplicate is bad for a week."""
+    row = await add_publication(connection, await add_account(connection))
+    assert await PUBLICATIONS.claim(connection, row, LEASE)
+    await connection.execute(
+        "UPDATE publication SET status = 'unknown', intent_at = imprint_now(), lease_until = NULL, phase = NULL, "
+        "look_at = imprint_now() + interval '1 h' WHERE id = $1",
+        row,
+    )
+    assert await seen(settings, database_url) == {"workers": Level.WARN}
+    await connection.execute("UPDATE publication SET look_at = NULL, held_why = 'person' WHERE id = $1", row)
+    (asks,) = [each for each in await examine(settings, database_url) if each.subject == "publications"]
+    assert (asks.level, str(row) in asks.seen) == (Level.WARN, True)
+    assert f"imprint resolve {row}" in asks.do
+    alarm = (
+        "INSERT INTO publication_log (publication_id, at, kind, line) "
+        "VALUES ($1, imprint_now() - $2::interval, 'duplicate', 'x')"
+    )
+    await connection.execute(alarm, row, 200 * HOUR)
+    assert (await seen(settings, database_url))["publications"] is Level.WARN
+    await connection.execute(alarm, row, HOUR)
+    found = [each for each in await examine(settings, database_url) if each.level is Level.BAD]
+    assert [(each.subject, f"imprint explain {row}" in each.do) for each in found] == [("publications", True)]
+
+
+async def test_results_that_wait_in_the_journal_are_seen(settings: Settings, database_url: str) -> None:
+    """What the database could not take is worth a look, what cannot be read is bad; looking changes neither."""
+    folder = settings.home / "journal"
+    folder.mkdir()
+    (folder / "one.json").write_text("{}")
+    assert (await seen(settings, database_url))["journal"] is Level.WARN
+    (folder / "two.damaged").write_text("?")
+    assert (await seen(settings, database_url))["journal"] is Level.BAD
+    assert sorted(path.name for path in folder.iterdir()) == ["one.json", "two.damaged"]

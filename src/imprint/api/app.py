@@ -1,174 +1,135 @@
-"""The HTTP server: health for machines, the status for whoever has the operator's key."""
+"""The door: health, headers and limits for every request; what people use is loaded when the first of them comes.
+
+An Imprint that nobody looks at carries no web framework: it publishes and follows, and weighs less.
+"""
 
 import asyncio
-import hmac
-import html
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from hashlib import sha256
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qs
-
-from fastapi import Depends, FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.requests import ClientDisconnect
 
 from imprint import __version__
 from imprint.problem import Problem
-from imprint.store.db import TROUBLE, Database
-from imprint.work.doctor import TIME
-from imprint.work.status import Status, status
+from imprint.settings import Settings
+from imprint.store.db import FACTS, TROUBLE, Database
 
-COOKIE = "imprint_session"
-MOST_FORM = 4096
 PATIENCE = 3.0
+MOST_BODY = 8 * 1024 * 1024  # an article of a million letters, however they are written
+UPLOADS = "/api/uploads/bytes/"  # each of these says itself how much it takes
 
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+HTTPS_HEADERS = {"Strict-Transport-Security": "max-age=31536000"}
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class SignedOut(Problem):
-    """Nobody has signed in."""
+class Door:
+    """Answers every request, the simple ones itself."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._house: Application | None = None
+        self._building = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return  # there are no web sockets here: the server closes it
+        send = _with_headers(send, https=scope["scheme"] == "https")
+        path, simple = scope["path"], scope["method"] in {"GET", "HEAD"}
+        if simple and path == "/healthz":
+            await _answer(send, 200, {"status": "ok", "version": __version__})
+        elif simple and path == "/readyz":
+            await self._ready(send)
+        elif path.startswith(UPLOADS):
+            await (await self.house())(scope, receive, send)
+        elif _length(scope) > MOST_BODY:
+            await _answer(send, 413, {"status": 413, "code": "request.too_large", "title": _TOO_LARGE}, problem=True)
+        else:
+            await (await self.house())(scope, _limited(receive), send)
+
+    async def house(self) -> Application:
+        """Give everything behind the door; the first who comes waits until it is loaded."""
+        async with self._building:
+            if self._house is None:
+                self._house = await asyncio.to_thread(self._build)
+            return self._house
+
+    def _build(self) -> Application:
+        from imprint.api.house import build  # noqa: PLC0415 - see above: this is what weighs
+
+        return build(self._database, self._settings)
+
+    async def _ready(self, send: Send) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE), self._database.connection() as connection:
+                await FACTS.one(connection)
+        except TROUBLE:
+            told = {"status": 503, "code": "database.away", "title": "The database does not answer."}
+            await _answer(send, 503, told, problem=True)
+        else:
+            await _answer(send, 200, {"status": "ready"})
 
 
-def build(database: Database, key: str) -> FastAPI:
-    """Put the HTTP server together around an open database and the operator's key."""
-    app = FastAPI(title="Imprint", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    site = Site(database, key)
-    locked = [Depends(site.signed_in)]
-    app.middleware("http")(_with_headers)
-    app.exception_handler(SignedOut)(_signed_out)
-    for away in TROUBLE:  # one by one: a handler of Exception would also write each into the log as a bug
-        app.exception_handler(away)(_away)
-    app.exception_handler(ClientDisconnect)(_left)
-    app.api_route("/healthz", methods=["GET", "HEAD"])(site.healthz)
-    app.api_route("/readyz", methods=["GET", "HEAD"])(site.readyz)
-    app.post("/sign-in")(site.sign_in)
-    app.get("/api/status", dependencies=locked)(site.status_as_data)
-    app.api_route("/", methods=["GET", "HEAD"], dependencies=locked)(site.status_as_page)
-    return app
+_TOO_LARGE = f"A request has {MOST_BODY // 1024 // 1024} megabytes at most."
 
 
-@dataclass(frozen=True)
-class Site:
-    """What is answered, and to whom."""
-
-    database: Database
-    key: str
-
-    @property
-    def session(self) -> str:
-        """What a browser that has signed in carries instead of the key."""
-        return hmac.new(self.key.encode(), b"session", sha256).hexdigest()
-
-    def signed_in(self, request: Request) -> None:
-        """Refuse whoever has neither the key nor a session."""
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if not (
-            (scheme.lower() == "bearer" and _same(bearer, self.key))
-            or _same(request.cookies.get(COOKIE, ""), self.session)
-        ):
-            raise SignedOut("signed_out", "Sign in with the operator's key first; `imprint up` prints it.")
-
-    async def healthz(self) -> dict[str, str]:
-        """Say that this process answers."""
-        return {"status": "ok", "version": __version__}
-
-    async def readyz(self) -> Response:
-        """Say whether the database answers."""
-        async with asyncio.timeout(PATIENCE), self.database.connection() as connection:
-            await TIME.one(connection)
-        return JSONResponse({"status": "ready"})
-
-    async def sign_in(self, request: Request) -> Response:
-        """Take the operator's key and give a session for it."""
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_FORM:
-                return _problem(413, "too_large", "That is no key.")
-        form = parse_qs(body.decode(errors="replace"))
-        if not _same("".join(form.get("key", [])).strip(), self.key):
-            return HTMLResponse(_page("<p>That is not the key.</p>" + _FORM), status_code=401)
-        answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(COOKIE, self.session, httponly=True, samesite="strict")
-        return answer
-
-    async def status_as_data(self) -> dict[str, Any]:
-        """Give what waits, runs, is late or stuck."""
-        return (await self._status()).as_data()
-
-    async def status_as_page(self) -> HTMLResponse:
-        """Show what waits, runs, is late or stuck."""
-        seen = await self._status()
-        rows = "".join(
-            f"<tr><th scope=row>{html.escape(work.kind)}</th><td>{work.waiting}</td><td>{work.running}</td>"
-            f"<td>{work.late}</td><td>{work.stuck}</td></tr>"
-            for work in seen.work
-        )
-        alive = sum(worker.alive for worker in seen.workers)
-        held = f"<p><strong>Every send is held:</strong> {html.escape(seen.held_why)}.</p>" if seen.held_why else ""
-        return HTMLResponse(
-            _page(
-                f"{held}<p>{alive} worker{'s' if alive != 1 else ''} alive.</p>"
-                "<table><thead><tr><td></td><th>waiting</th><th>running</th><th>late</th><th>stuck</th></tr></thead>"
-                f"<tbody>{rows}</tbody></table>"
-            )
-        )
-
-    async def _status(self) -> Status:
-        async with asyncio.timeout(PATIENCE), self.database.connection() as connection:
-            return await status(connection)
+def _length(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() and len(value) < 20 else MOST_BODY + 1  # noqa: PLR2004 - digits of any size
+    return 0
 
 
-async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-    response = await call_next(request)
-    response.headers.update(HEADERS)
-    return response
+def _limited(receive: Receive) -> Receive:
+    """Stop reading a body that is larger than it said."""
+    read = 0
+
+    async def limited() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > MOST_BODY:
+            raise Problem("request.too_large", _TOO_LARGE)
+        return message
+
+    return limited
 
 
-async def _signed_out(request: Request, problem: Exception) -> Response:
-    if request.url.path == "/":
-        return HTMLResponse(_page(_FORM), status_code=401)
-    return _problem(401, "signed_out", str(problem))
+def _with_headers(send: Send, *, https: bool) -> Send:
+    """Give every answer its headers; a route may set one of them otherwise."""
+    wanted = {**HEADERS, **(HTTPS_HEADERS if https else {})}
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            there = {name.lower() for name, _ in headers}
+            headers += [(n.lower().encode(), v.encode()) for n, v in wanted.items() if n.lower().encode() not in there]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return sending
 
 
-async def _away(_request: Request, _error: Exception) -> Response:
-    return _problem(503, "database.away", "The database does not answer.")
-
-
-async def _left(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=400)  # nobody is there to read it
-
-
-def _same(given: str, wanted: str) -> bool:
-    return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
-
-
-def _problem(code: int, name: str, sentence: str) -> JSONResponse:
-    return JSONResponse(
-        {"code": name, "title": sentence, "status": code}, status_code=code, media_type="application/problem+json"
-    )
-
-
-_FORM = (
-    "<form method=post action=/sign-in><label>Operator's key <input name=key type=password autofocus "
-    "autocomplete=current-password></label> <button>Sign in</button></form>"
-)
-
-
-def _page(body: str) -> str:
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        "<meta name=color-scheme content='light dark'><title>Imprint</title><style>"
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}"
-        "table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.3rem .6rem}"
-        "tbody th{text-align:left}tbody tr{border-top:1px solid #8884}"
-        f"</style><main><h1>Imprint</h1>{body}</main></html>"
-    )
+async def _answer(send: Send, status: int, data: dict[str, object], *, problem: bool = False) -> None:
+    body = json.dumps(data).encode()
+    kind = b"application/problem+json" if problem else b"application/json"
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

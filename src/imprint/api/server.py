@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from imprint.api.app import build
+from imprint.api.app import Door
+from imprint.settings import Settings
 from imprint.store.db import Database
 
 
@@ -18,10 +19,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(database: Database, key: str, opened: socket.socket, stop: asyncio.Event) -> None:
+async def serve(database: Database, settings: Settings, opened: socket.socket, stop: asyncio.Event) -> None:
     """Answer requests until `stop`, then let those that run come to their end."""
     config = uvicorn.Config(
-        build(database, key),
+        Door(database, settings),
         log_config=None,
         access_log=False,
         log_level="warning",

@@ -81,6 +81,10 @@ class LocalUploads:
         self._ring = ring
         self._base = base.rstrip("/")
 
+    def at(self, base: str) -> "LocalUploads":
+        """Sign with the same keys for another address of ours."""
+        return LocalUploads(self._ring, base)
+
     async def url(self, grant: Grant, now: datetime) -> str:
         """Sign."""
         _left(grant, now)

@@ -16,7 +16,7 @@ from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work import account as accounts
-from imprint.work.account import Account, Waiting
+from imprint.work.account import Account, Removed, Waiting
 from imprint.work.vault import Vault, platform
 
 # Until there are people who sign in, whoever has the command line is the operator.
@@ -34,6 +34,11 @@ Answers = Annotated[
 Redirect = Annotated[
     str | None,
     typer.Option("--redirect-url", help="Where the platform sends you back to.", metavar="URL"),
+]
+
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Go there without a browser; for a platform that asks nothing, as the sandbox."),
 ]
 
 
@@ -54,6 +59,7 @@ def add(
     name: Annotated[str | None, typer.Option("--name", help="What you call it.", metavar="NAME")] = None,
     answers: Answers = None,
     redirect_url: Redirect = None,
+    follow: Follow = False,
     as_json: AsJson = False,
 ) -> None:
     """Connect an account.
@@ -68,7 +74,7 @@ def add(
     async def work(database: Database, vault: Vault) -> Account | Waiting:
         return await accounts.begin(database, vault, Wire(), OPERATOR, on, given, back, label=name)
 
-    _connected(settings, work, as_json=as_json)
+    _connected(settings, work, follow=follow, as_json=as_json)
 
 
 def finish(
@@ -128,7 +134,14 @@ def enable(which: Which, *, as_json: AsJson = False) -> None:
     _change(which, lambda d, a: accounts.enable(d, OPERATOR, a), "is enabled", as_json=as_json)
 
 
-def reconnect(which: Which, *, answers: Answers = None, redirect_url: Redirect = None, as_json: AsJson = False) -> None:
+def reconnect(
+    which: Which,
+    *,
+    answers: Answers = None,
+    redirect_url: Redirect = None,
+    follow: Follow = False,
+    as_json: AsJson = False,
+) -> None:
     """Sign in to an account anew.
 
     What was scheduled on it goes on.
@@ -146,7 +159,7 @@ def reconnect(which: Which, *, answers: Answers = None, redirect_url: Redirect =
     async def work(database: Database, vault: Vault) -> Account | Waiting:
         return await accounts.reconnect(database, vault, Wire(), OPERATOR, known.id, given, back)
 
-    _connected(settings, work, as_json=as_json)
+    _connected(settings, work, follow=follow, as_json=as_json)
 
 
 def remove(
@@ -155,20 +168,27 @@ def remove(
     cancel_waiting: Annotated[bool, typer.Option("--cancel-waiting", help="Cancel what waits for it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove an account and forget its sign-in."""
+    """Remove an account, forget its sign-in and give the access back.
+
+    A platform that cannot be reached does not hold it up; you are then told what to do there.
+    """
     settings = session.begin()
 
-    async def work() -> Account:
+    async def work() -> Removed:
         async with session.ready_database(settings) as database:
             known = await _found(database, which)
-            await accounts.remove(database, OPERATOR, known.id, cancel_waiting=cancel_waiting)
-            return known
+            vault = Vault.of(settings)
+            return await accounts.remove(database, vault, Wire(), OPERATOR, known.id, cancel_waiting=cancel_waiting)
 
-    known = session.run(work())
+    gone = session.run(work())
     if as_json:
-        print_json({"id": str(known.id), "removed": True})
-    else:
-        say(f"{known.shown} is removed.")
+        told = {"removed": True, "revoked": gone.revoked, "trouble": gone.trouble}
+        print_json({"id": str(gone.account.id), **told})
+        return
+    say(f"{gone.account.shown} is removed.")
+    if gone.trouble:
+        on = gone.account.platform
+        say(f"{on} could not be told: {gone.trouble} To be sure, take Imprint's access away in your settings there.")
 
 
 def _change(which: str, act: Callable[[Database, UUID], Awaitable[object]], done: str, *, as_json: bool) -> None:
@@ -184,13 +204,22 @@ def _change(which: str, act: Callable[[Database, UUID], Awaitable[object]], done
 
 
 def _connected(
-    settings: Settings, work: Callable[[Database, Vault], Awaitable[Account | Waiting]], *, as_json: bool
+    settings: Settings,
+    work: Callable[[Database, Vault], Awaitable[Account | Waiting]],
+    *,
+    follow: bool = False,
+    as_json: bool,
 ) -> None:
     """Begin or finish a sign-in; when it waits for a browser and a person is there, wait with it."""
 
     async def begun() -> Account | Waiting:
         async with session.ready_database(settings, create=True) as database:
-            return await work(database, Vault.of(settings))
+            vault = Vault.of(settings)
+            result = await work(database, vault)
+            if follow and isinstance(result, Waiting):
+                back = await accounts.follow(Wire(), result.url)
+                return await accounts.finish(database, vault, Wire(), OPERATOR, back)
+            return result
 
     result = session.run(begun())
     if isinstance(result, Account):

@@ -15,6 +15,7 @@ from imprint.cli import session
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import Zone, chosen, on_wall, written
 from imprint.decisions.schedule import Every, Rule, parse
+from imprint.lifecycles.publication import PublicationStatus
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
@@ -27,6 +28,7 @@ from imprint.work.attach import arrange as arrange_files
 from imprint.work.attach import attach as attach_file
 from imprint.work.attach import describe as describe_file
 from imprint.work.attach import detach as detach_file
+from imprint.work.outlook import WAITS
 from imprint.work.post import Listed, Shown
 from imprint.work.schedule import Changed, Target
 from imprint.work.stores import open_stores
@@ -530,13 +532,21 @@ def _describe(shown: Shown, zone: ZoneInfo) -> None:
             (
                 p.label or p.name or p.platform,
                 places.get(p.file_id, "") if p.file_id else "",
-                p.status + (" (the account waits for you)" if p.held else ""),
-                on_wall(p.due_at, zone),
-                p.error_code or p.remote_id or "",
+                p.status,
+                on_wall(p.published_at or p.due_at, zone),
+                p.attempts or "",
+                p.url or p.remote_id or _waits(p) or p.error_code or "",
             )
             for p in shown.publications
         ]
-        print_table("\nPublications", ["account", "file", "state", "when", ""], rows)
+        print_table("\nPublications", ["account", "file", "state", "when", "tries", ""], rows)
+
+
+def _waits(publication: posts.Planned) -> str:
+    """Say what a publication waits for, if there is anything besides its time."""
+    if publication.status not in {PublicationStatus.PENDING, PublicationStatus.UNKNOWN}:
+        return ""
+    return WAITS.get(publication.held_why or "", publication.held_why or "")
 
 
 def _counted(shown: Shown) -> list[tuple[int, posts.PostFile]]:

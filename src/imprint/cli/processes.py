@@ -26,8 +26,8 @@ from imprint.settings import Settings
 from imprint.store import incarnation
 from imprint.store.db import GONE, Database, connect, open_database, reached
 from imprint.store.embedded import running
-from imprint.store.operator_key import operator_key
 from imprint.store.solitude import alone_in
+from imprint.work.first_code import renewed
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ RESTART_SECONDS = 2.0
 RESTART_PAUSE = 0.5
 
 Entrypoints = Callable[[Database, Settings], Collection[Entrypoint]]
-Serve = Callable[[Database, str, socket.socket, asyncio.Event], Awaitable[None]]
+Serve = Callable[[Database, Settings, socket.socket, asyncio.Event], Awaitable[None]]
 Supervised = Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)]
 
 PROGRAM = (sys.executable, "-m", "imprint")
@@ -92,10 +92,11 @@ async def _up(settings: Settings) -> None:
         await session.migrated(settings, url)
         async with open_database(url, size=2) as database, database.connection() as connection:
             found = await incarnation.check(connection, settings.home, embedded=settings.database_url is None)
+            code = await renewed(connection)
         supervisor = Supervisor(_children(settings, opened), settings.shutdown_seconds)
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, supervisor.ask_to_stop)
-        companions = [asyncio.create_task(_greet(settings, url, address(opened), found.held_why))]
+        companions = [asyncio.create_task(_greet(settings, url, address(opened), found.held_why, code))]
         if settings.database_url is None:
             companions.append(asyncio.create_task(_keep_database(settings, url, stack, supervisor)))
         try:
@@ -115,20 +116,14 @@ def _children(settings: Settings, opened: socket.socket) -> list[Child]:
     return [*workers, Child("api", [*PROGRAM, "api", "--until-stdin-closes", f"--fd={fd}"], (fd,))]
 
 
-async def _greet(settings: Settings, url: str, at: str, held_why: str | None) -> None:
-    """Say where Imprint is once every part of it answers."""
-    key = operator_key(settings.home)
+async def _greet(settings: Settings, url: str, at: str, held_why: str | None, code: str | None) -> None:
+    """Say where Imprint is once every part of it answers, and to the first visitor how to come in."""
     await _until(lambda: _answers(at))
     await _until(lambda: _workers_alive(url, settings.workers))
     say(f"Imprint {__version__} is ready.")
-    say(f"  Open      {at}")
-    # What a terminal shows is gone with it; what is written into a file or a journal stays.
-    shown = (
-        f"with this key: {key}  (kept in {settings.home / 'operator.key'})"
-        if sys.stdout.isatty()
-        else (f"with the key in {settings.home / 'operator.key'}")
-    )
-    say(f"  Sign in   {shown}")
+    say(f"  Open      {settings.public_url or at}")
+    if code:
+        say(f"  Code      {code}  (once, for the first account; `imprint code` makes a new one)")
     say(f"  Home      {settings.home}")
     if held_why:
         say(f"  HELD      nothing is sent: {held_why}. When you have looked: imprint incarnation --accept")
@@ -209,4 +204,4 @@ async def _api(settings: Settings, serve: Serve, fd: int | None, *, until_stdin_
     opened = listen(settings.host, settings.port) if fd is None else socket.socket(fileno=fd)
     async with session.ready_database(settings, create=True) as database:
         log.info("the HTTP server listens", at=address(opened))
-        await serve(database, operator_key(settings.home), opened, stop)
+        await serve(database, settings, opened, stop)

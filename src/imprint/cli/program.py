@@ -5,14 +5,21 @@ from typing import Annotated
 import typer
 
 from imprint import __version__
-from imprint.cli import processes
+from imprint.cli import processes, prove, sandbox
 
 # The commands that run for long, and so carry nothing they do not need.
 LONG = {"up", "worker", "api"}
 
 
-def program(entrypoints: processes.Entrypoints, serve: processes.Serve, *, command: str | None = None) -> typer.Typer:
-    """Put the command line together; the caller says what a worker can do and who answers HTTP.
+def program(
+    entrypoints: processes.Entrypoints,
+    serve: processes.Serve,
+    town: sandbox.Open,
+    proofs: prove.Open,
+    *,
+    command: str | None = None,
+) -> typer.Typer:
+    """Put the command line together; the caller says what a worker can do, who answers, who imitates and who proves.
 
     `command` is the one that will be run, if that is known: a process that runs for long loads no other.
     """
@@ -36,15 +43,61 @@ def program(entrypoints: processes.Entrypoints, serve: processes.Serve, *, comma
 
     processes.register(app, entrypoints, serve)
     if command not in LONG:
-        _add_the_rest(app)
+        _add_the_rest(app, town)
+        sandbox.register(app, town)
+        prove.register(app, proofs)
     return app
 
 
-def _add_the_rest(app: typer.Typer) -> None:
-    from imprint.cli import about, account, backfill, content, demo, keys, post, upkeep  # noqa: PLC0415 - see LONG
+def _add_the_rest(app: typer.Typer, town: sandbox.Open) -> None:
+    from imprint.cli import (  # noqa: PLC0415 - see LONG
+        about,
+        account,
+        api_key,
+        audit,
+        backfill,
+        batch,
+        content,
+        dead_letters,
+        demo,
+        dry_run,
+        explain,
+        figures,
+        keys,
+        notice,
+        person,
+        post,
+        resolve,
+        rule,
+        series,
+        source,
+        upkeep,
+    )
 
-    for group in (post, account, content, backfill, keys, upkeep, about, demo):
+    for group in (
+        post,
+        batch,
+        dry_run,
+        explain,
+        resolve,
+        account,
+        content,
+        backfill,
+        person,
+        api_key,
+        keys,
+        series,
+        source,
+        notice,
+        rule,
+        dead_letters,
+        audit,
+        figures,
+        upkeep,
+        about,
+    ):
         group.register(app)
+    demo.register(app, town)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - the signature Typer calls

@@ -127,6 +127,10 @@ def status(*, as_json: AsJson = False) -> None:
         say("\nNo worker is alive: run `imprint up`.")
     for letters in seen.dead_letters:
         say(f"{letters.held} dead letters of {letters.entrypoint}.")
+    if seen.unknown.asking:
+        say(f"{seen.unknown.asking} publications wait for you to say whether they are out: imprint doctor names them.")
+    if seen.unknown.duplicates:
+        say(f"{seen.unknown.duplicates} publications were accepted twice within a week: imprint doctor names them.")
     if seen.held_why:
         say(f"Every send is held: {seen.held_why}. When you have looked: imprint incarnation --accept")
 

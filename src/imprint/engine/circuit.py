@@ -1,7 +1,8 @@
 """A circuit: stops calls to something that keeps refusing, for every worker at once, and lets one try when time is up.
 
-A key names what is guarded: `account:<uuid>` and `host:<name>` by publishing, `source:<uuid>` by polling. The state
-lives in the database only, and each operation is one statement, so it does not matter who asks or how many do.
+A key names what is guarded: `account:<uuid>` and `host:<name>` by publishing, `source:<uuid>` by polling,
+`target:<uuid>` by notifying. The state lives in the database only, and each operation is one statement, so it does not
+matter who asks or how many do.
 A transaction that reports to several keys does so in the order of their names: then no two wait for each other.
 
     closed ──failures in a row, or asked to wait──▶ open ──its time is over──▶ one caller has the probe
@@ -87,6 +88,17 @@ POLLING = Policy(
     failures=5,
     first=timedelta(hours=24),
     longest=timedelta(hours=24),
+    longest_wait=timedelta(days=1),
+    probe=timedelta(minutes=2),
+)
+
+# The third failure in a row opens it, so that the five attempts of a message ride out some minutes.
+NOTIFYING = Policy(
+    rate_limits=3,
+    errors=3,
+    failures=3,
+    first=timedelta(minutes=2),
+    longest=timedelta(hours=1),
     longest_wait=timedelta(days=1),
     probe=timedelta(minutes=2),
 )

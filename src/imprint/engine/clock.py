@@ -19,8 +19,9 @@ import structlog
 from imprint.decisions.retry import pause
 from imprint.engine.lease import PUBLICATIONS, SOURCES, Expired
 from imprint.engine.queue import First, Job, enqueue, nothing_first
+from imprint.killpoint import here
 from imprint.store.db import ACT, GONE, TROUBLE
-from imprint.store.query import Connection, Link, Query, query
+from imprint.store.query import Connection, Link, Nothing, Query, query
 
 log = structlog.get_logger()
 
@@ -50,18 +51,24 @@ class Planned:
 
 @dataclass(frozen=True)
 class Timer:
-    """A column of times: which rows are due, and which entrypoint they are handed to (None: the statement did it)."""
+    """A column of times: which rows are due, and which entrypoint they are handed to (None: the statement did it).
+
+    `soon` looks again at once at rows whose last job is just ending: the queue takes no second one before it has.
+    """
 
     name: str
     entrypoint: str | None
     fire: Callable[[Link], Awaitable[Collection[Due]]]
+    soon: Query[Nothing] | None = None
 
 
 PLAN = query("clock_plan", Planned)
+PUBLICATION_SOON = query("clock_publication_soon", Nothing)
+SOURCE_SOON = query("clock_source_soon", Nothing)
 
 
-def _handed(name: str, statement: Query[Due], entrypoint: str) -> Timer:
-    return Timer(name, entrypoint, lambda connection: statement.all(connection, BATCH))
+def _handed(name: str, statement: Query[Due], entrypoint: str, soon: Query[Nothing] | None = None) -> Timer:
+    return Timer(name, entrypoint, lambda connection: statement.all(connection, BATCH), soon)
 
 
 def _expired(name: str, statement: Query[Expired], crashes: int) -> Timer:
@@ -79,12 +86,13 @@ def _expired(name: str, statement: Query[Expired], crashes: int) -> Timer:
 def timers(crashes_before_quarantine: int) -> tuple[Timer, ...]:
     """Every timer there is."""
     return (
-        _handed("publication_due", query("clock_publication_due", Due), "publish"),
+        _handed("publication_due", query("clock_publication_due", Due), "publish", PUBLICATION_SOON),
         _expired("publication_lost", PUBLICATIONS.expire, crashes_before_quarantine),
-        _handed("publication_unknown", query("clock_publication_unknown", Due), "reconcile"),
-        _handed("source_due", query("clock_source_due", Due), "poll"),
+        _handed("publication_unknown", query("clock_publication_unknown", Due), "reconcile", PUBLICATION_SOON),
+        _handed("source_due", query("clock_source_due", Due), "poll", SOURCE_SOON),
         _expired("source_lost", SOURCES.expire, crashes_before_quarantine),
         _handed("delivery_due", query("clock_delivery_due", Due), "deliver"),
+        _handed("turn_due", query("clock_turn_due", Due), "publish"),
         _handed("chore_due", query("clock_chore_due", Due), "chore"),
     )
 
@@ -119,6 +127,8 @@ class Clock:
                     failures += 1
                     wait = pause(failures, random.uniform(0.5, 1), longest=timedelta(seconds=5))  # noqa: S311
                     log.warning("the database does not serve; the clock tries again", error=str(error))
+                    if not stop.is_set():
+                        self._rung.clear()  # the cut connection has rung, and would let us try again without a pause
                     await self._sleep(wait.total_seconds())
         finally:
             stopping.cancel()
@@ -158,7 +168,13 @@ class Clock:
                 await ACT.one(connection, "clock", timer.name)
             rows = await timer.fire(connection)
             if timer.entrypoint is not None:
-                await enqueue(connection, [Job(timer.entrypoint, r.key, priority=r.priority) for r in rows if r.go])
+                jobs = [Job(timer.entrypoint, r.key, priority=r.priority) for r in rows if r.go]
+                if await enqueue(connection, jobs) < len(jobs) and timer.soon is not None:
+                    await timer.soon.run(connection, timer.entrypoint, [job.key for job in jobs])
+            if rows:
+                here("clock_before_commit")
+        if rows:
+            here("clock_after_commit")
         return len(rows)
 
     def _heard(self, _connection: object, _pid: object, _channel: object, payload: object) -> None:

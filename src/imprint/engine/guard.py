@@ -3,9 +3,8 @@
 Names are resolved here, every address is vetted, and the connection is made to the vetted address itself, so that a
 name which means something else a moment later (DNS rebinding) changes nothing. Redirects are followed here as well,
 each hop vetted like the first. Bytes, unpacked bytes and time are bounded over all hops together; nothing is taken from
-the environment: no proxy, no netrc, no cookie. One request at a time goes to a host, at the host's rate; that lock is
-this process's own: several workers together may ask a host several times at once, and leases keep them to different
-sources.
+the environment: no proxy, no netrc, no cookie. One request at a time goes to a host, at the host's rate: that of this
+process, or a pace that all workers share. That several workers do not ask a host at once is the leases' doing.
 """
 
 import asyncio
@@ -25,6 +24,7 @@ import httpx2
 import psutil
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Collection[str]]]
+Pace: TypeAlias = Callable[[str], Awaitable[None]]  # waits until this host may be asked
 
 # IANA's special-purpose registries and what clouds keep behind other addresses. `ipaddress.is_global` of Python 3.11
 # lets several of these through, so it is not asked.
@@ -243,10 +243,11 @@ class _Direct(httpx2.AsyncHTTPTransport):
 
 
 class _Turns:
-    """One request at a time to a host, and no faster than its gap; in this process."""
+    """One request at a time to a host in this process, and no faster than its gap, or than a pace that is shared."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, pace: Pace | None = None) -> None:
         self._hosts = hosts
+        self._pace = pace
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._next: dict[str, float] = {}
@@ -259,6 +260,8 @@ class _Turns:
         self._waiting[host] = self._waiting.get(host, 0) + 1
         try:
             async with lock:
+                if self._pace is not None:
+                    await self._pace(host)
                 await asyncio.sleep(max(0.0, self._next.get(host, 0.0) - clock.time()))
                 gap = self._hosts.gaps.get(host, self._hosts.gap).total_seconds()
                 self._next = {each: at for each, at in self._next.items() if at > clock.time()}
@@ -273,10 +276,12 @@ class _Turns:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Sends a request as the guard allows; to be used by a client that follows no redirects itself."""
 
-    def __init__(self, direct: httpx2.AsyncBaseTransport, hosts: Hosts, bounds: Bounds) -> None:
+    def __init__(
+        self, direct: httpx2.AsyncBaseTransport, hosts: Hosts, bounds: Bounds, pace: Pace | None = None
+    ) -> None:
         self._direct = direct
         self._bounds = bounds
-        self._turns = _Turns(hosts)
+        self._turns = _Turns(hosts, pace)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send, following redirects; the body is read while the host's turn and the time last."""
@@ -432,11 +437,12 @@ def guarded(
     resolver: Resolver = resolve,
     context: ssl.SSLContext | None = None,
     network: httpcore2.AsyncNetworkBackend | None = None,
+    pace: Pace | None = None,
 ) -> httpx2.AsyncClient:
     """Make the guarded client; `async with` it, one for the process, so that hosts have their one turn."""
     backend = _Vetting(hosts, resolver, network or httpcore2.AnyIOBackend())
     direct = _Direct(backend, context or httpx2.create_ssl_context(trust_env=False))
-    transport = GuardedTransport(direct, hosts, bounds)
+    transport = GuardedTransport(direct, hosts, bounds, pace)
     return httpx2.AsyncClient(
         transport=transport, headers={"User-Agent": agent}, follow_redirects=False, trust_env=False, timeout=None
     )

@@ -46,6 +46,7 @@ PUBLISHING = Policy(least=timedelta(seconds=0.5), most=timedelta(seconds=60), ea
 
 _TAKE = query("pace_take", Turn)
 _SLOW = query("pace_slow", Slowed)
+_REST = query("pace_rest", Nothing)
 _EASE = query("pace_ease", Nothing)
 
 
@@ -65,6 +66,11 @@ async def slow(connection: Link, key: str, policy: Policy, after: timedelta | No
     """Report a 429, and how long the other side asked us to wait."""
     wish = timedelta(0) if after is None else after
     return await _SLOW.one(connection, key, policy.least, policy.most, wish, policy.longest_wait)
+
+
+async def rest(connection: Link, key: str, policy: Policy, wait: timedelta) -> None:
+    """Leave a key alone for a while, because the other side says that it allows few more calls; the gap stays."""
+    await _REST.run(connection, key, policy.least, min(wait, policy.longest_wait))
 
 
 async def ease(connection: Link, key: str, policy: Policy) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from imprint.killpoint import here
 from imprint.platforms.answer import Answer
 from imprint.platforms.failure import Evidence, NoAnswer, NotYet, Refused, Stage
 from imprint.platforms.request import Progress, Request
@@ -301,6 +302,7 @@ class _Watched(httpcore2.AsyncNetworkStream):
         held, self._held, self._size = b"".join(self._held), [], 0
         if held:
             await self._stream.write(held, timeout)
+            here("request_left")
 
     async def aclose(self) -> None:
         """Close."""

@@ -39,9 +39,24 @@ class Answer:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def items(self) -> list[dict[str, object]]:
+        """Give the objects of a body that is a list; NoAnswer when it is none: an empty list says something."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, list):
+            raise self.not_understood("answer.no_list", "The answer is not the list it should be.")
+        return [each for each in found if isinstance(each, dict)]
+
     def after(self) -> timedelta | None:
         """Say how long Retry-After asks to wait; counted from the answer's own Date, so that clocks may differ."""
         return retry_after(self.headers.get("retry-after"), self.headers.get("date"))
+
+    def until(self, moment: datetime) -> timedelta:
+        """Say how long it is to a moment that the answer names; by its own Date, never negative, a year at most."""
+        now = _moment(self.headers.get("date", "")) or datetime.now(UTC)
+        return min(max(moment - now, timedelta(0)), LONGEST)
 
     def not_understood(self, code: str, sentence: str) -> NoAnswer:
         """Make the failure of an answer that says nothing trustworthy about what was done."""

@@ -50,10 +50,10 @@ def token_for(lasts: timedelta) -> Once:
 
 @dataclass(frozen=True)
 class Quota:
-    """How many calls a platform still allows, and when it counts anew; so that a pace slows before a 429."""
+    """How many calls a platform still allows, and in how long it counts anew; so that a pace slows before a 429."""
 
     remaining: int
-    resets_at: datetime
+    resets_in: timedelta
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,13 @@ class Platform(Protocol[L]):
 
     async def upload(self, http: Http, login: L, work: Work, file: File, progress: Progress) -> RemoteFile:
         """Upload one file, privately; never raises NoAnswer, because an upload that is lost harms nobody."""
+        ...
+
+    async def prepare(self, http: Http, login: L, work: Work) -> Work:
+        """Find or make what the work needs there besides its files, and give it back with that; nobody sees a post.
+
+        It is asked anew before every intent, so whatever it makes is made once however often it is asked.
+        """
         ...
 
     async def publish(self, http: Http, login: L, work: Work) -> Receipt:

@@ -161,6 +161,11 @@ class DeviantArt:
             _refuse(answer)
             raise answer.not_understood("deviantart.submit", "DeviantArt did not say whether it has the file.")
 
+    async def prepare(self, http: Http, login: DeviantArtLogin, work: Work) -> Work:
+        """Need nothing besides the files."""
+        del http, login
+        return work
+
     async def publish(self, http: Http, login: DeviantArtLogin, work: Work) -> Receipt:
         """Turn the stash item into a deviation."""
         item = _uploaded(work)

@@ -53,14 +53,24 @@ class SignInAgain(Failure):
 
 
 class NotYet(Failure):
-    """Nothing was published, and the same may well work later."""
+    """Nothing was published, and the same may well work later.
+
+    `uploads_gone` when the platform has thrown away what was uploaded, as some do after a day: it is uploaded anew.
+    """
 
     def __init__(
-        self, code: str, sentence: str, *, after: timedelta | None = None, evidence: Evidence | None = None
+        self,
+        code: str,
+        sentence: str,
+        *,
+        after: timedelta | None = None,
+        evidence: Evidence | None = None,
+        uploads_gone: bool = False,
     ) -> None:
         super().__init__(code, sentence)
         self.after = after
         self.evidence = evidence
+        self.uploads_gone = uploads_gone
 
 
 class RateLimited(Failure):

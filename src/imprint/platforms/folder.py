@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 from uuid import uuid4
 
+from imprint.killpoint import here
 from imprint.platforms.answer import Answer
 from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Evidence, Failure, NoAnswer, NotYet, Refused, SignInAgain, Stage
@@ -106,6 +107,11 @@ class Folder:
         name = _names(work)[file.sha256]
         await _write(login, _staging(login, work) / name, file, progress)
         return RemoteFile(name, file.sha256)
+
+    async def prepare(self, http: Http, login: FolderLogin, work: Work) -> Work:
+        """Need nothing besides the files."""
+        del http, login
+        return work
 
     async def publish(self, http: Http, login: FolderLogin, work: Work) -> Receipt:
         """Write the manifest and let the folder appear; if it is there already, that is the same work."""
@@ -217,6 +223,7 @@ def _appear(login: FolderLogin, work: Work) -> Receipt:
             _settle(opened)
         temporary.replace(staging / MANIFEST)
         _sync_folder(staging)
+        here("folder_before_appears")
         try:
             staging.rename(target)
         except OSError as error:
@@ -227,6 +234,7 @@ def _appear(login: FolderLogin, work: Work) -> Receipt:
             if error.errno in _TAKEN:
                 raise Refused("folder.taken", f"Something else is already at {target.name} in the folder.") from error
             raise
+    here("folder_after_appears")
     try:
         _sync_folder(login.folder)
     except OSError as error:

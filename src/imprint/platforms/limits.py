@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from unicodedata import combining
 
+from imprint.platforms.graphemes import count
 from imprint.platforms.work import File, Work
 
 
@@ -13,6 +14,7 @@ class Unit(StrEnum):
 
     CHARACTERS = "characters"
     BYTES = "bytes"
+    GRAPHEMES = "graphemes"  # what a person takes for one character, however many it is made of
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,17 @@ class TextLimit:
 
     def length(self, text: str) -> int:
         """Measure a text."""
-        return len(text.encode()) if self.unit is Unit.BYTES else len(text)
+        match self.unit:
+            case Unit.BYTES:
+                return len(text.encode("utf-8", "replace"))
+            case Unit.GRAPHEMES:
+                return count(text)
+            case _:
+                return len(text)
+
+    def fits(self, text: str) -> bool:
+        """Say whether a text is short enough."""
+        return self.length(text) <= self.most
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,8 @@ class Limits:
     pixels: int | None = None
     title: TextLimit | None = None
     description: TextLimit | None = None
+    # Of platforms that know one text only: all of these hold for it.
+    text: tuple[TextLimit, ...] = ()
     tags: int | None = None
     tag: TextLimit | None = None
     needs_title: bool = False

@@ -54,10 +54,11 @@ class Body(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """A body that is held as it is: JSON."""
+    """A body that is held as it is: JSON; not `known` while something in it only stands for what is still to come."""
 
     data: bytes
     type: str = "application/json"
+    known: bool = True
 
     @property
     def size(self) -> int:
@@ -210,6 +211,8 @@ class Request:
     @property
     def known(self) -> bool:
         """Say whether every byte of the body is known already, so that its hash means something."""
+        if isinstance(self.body, Text):
+            return self.body.known
         fields = self.body.fields if isinstance(self.body, Form | Multipart) else ()
         return not any(isinstance(value, Later) for _, value in fields)
 

@@ -106,6 +106,11 @@ class Webhook:
         del http, login, work, progress
         return RemoteFile(file.sha256, file.sha256)
 
+    async def prepare(self, http: Http, login: WebhookLogin, work: Work) -> Work:
+        """Need nothing besides the files."""
+        del http, login
+        return work
+
     async def publish(self, http: Http, login: WebhookLogin, work: Work) -> Receipt:
         """Post the message; every status of the 2xx means that it was taken."""
         body = message(work)

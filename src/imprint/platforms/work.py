@@ -61,6 +61,7 @@ class Work:
 
     `made_at` is fixed with the rest and is the moment a platform is told, where one wants to be told (Bluesky).
     `options` are the overrides for this platform that are no fields of a post: each adapter has a type for its own.
+    `prepared` is what the platform's `prepare` has found there: the number of a tag, the id of somebody mentioned.
     """
 
     key: str
@@ -81,6 +82,7 @@ class Work:
     options: Mapping[str, object] = field(default_factory=dict)
     files: tuple[File, ...] = ()
     uploads: tuple[RemoteFile, ...] = ()
+    prepared: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what could not be told apart from another work, or dated."""
@@ -96,6 +98,10 @@ class Work:
     def with_upload(self, remote: RemoteFile) -> "Work":
         """Give the same work with one more file uploaded."""
         return replace(self, uploads=(*self.uploads, remote))
+
+    def with_prepared(self, found: Mapping[str, str]) -> "Work":
+        """Give the same work with more that is known of it at the platform."""
+        return replace(self, prepared={**self.prepared, **found})
 
     def as_data(self) -> dict[str, object]:
         """Give the work as people and other programs read it, in camelCase, without what belongs to one platform."""

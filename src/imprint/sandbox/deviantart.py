@@ -4,7 +4,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import ClassVar
 from uuid import NAMESPACE_URL, uuid4, uuid5
@@ -16,6 +16,7 @@ from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.sandbox.deviantart_tokens import APP_NAME, CLIENT_ID, CLIENT_SECRET, Tokens, error, expired
 from imprint.sandbox.exchange import Call, Reply, html_reply, json_reply
 from imprint.sandbox.log import Log
+from imprint.sandbox.page import work
 from imprint.sandbox.site import Site
 
 API = "/api/v1/oauth2/"
@@ -51,6 +52,7 @@ class Deviation:
     at: float
     is_mature: bool
     size: int
+    picture: str
 
 
 class DeviantArtSite(Site):
@@ -64,6 +66,7 @@ class DeviantArtSite(Site):
         self.tokens = Tokens()
         self._items: dict[str, Item] = {}
         self._deviations: dict[str, Deviation] = {}
+        self._pages: dict[str, Deviation] = {}
         self._galleries: dict[str, list[str]] = {}
         self._folders: dict[str, list[str]] = {}
         self._pictures: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
@@ -102,9 +105,16 @@ class DeviantArtSite(Site):
         return error("invalid_request", "The deviation could not be published.", 400, error_code=code)
 
     async def handle(self, call: Call) -> Reply:
-        """Answer a call to the site, the sign-in or the interface."""
+        """Answer a call to the site, the sign-in or the interface.
+
+        Under /~NAME everything is as it is for one who has signed in as NAME in a browser, so that nobody is asked.
+        """
+        if visitor := re.match(r"/~([\w-]{1,40})(?=/)", call.path):
+            call = replace(call, path=call.path[visitor.end() :], query={"as": visitor[1], **call.query})
         if call.path == "/oauth2/authorize" and call.method == "GET":
             return self.tokens.authorize(call)
+        if call.method == "GET" and re.fullmatch(r"/[^/]+/art/[^/]+", call.path):
+            return self._page(f"{call.base_url}{call.path}")
         if call.path.startswith("/picture/"):
             kind, data = self._pictures.get(call.path.removeprefix("/picture/"), ("", b""))
             return Reply(200, data, {"Content-Type": kind}) if kind else html_reply("gone", 404)
@@ -131,6 +141,13 @@ class DeviantArtSite(Site):
         scopes, endpoint = known
         account = self.tokens.access(call, *scopes)
         return account if isinstance(account, Reply) else endpoint(self, call, account)
+
+    def _page(self, url: str) -> Reply:
+        found = self._pages.get(url)
+        if found is None:
+            return html_reply("<h1>404</h1>", 404)
+        words = (found.title, found.account, found.description, found.tags)
+        return html_reply(work(*words, found.picture, found.at))
 
     def _placebo(self, _call: Call, _account: str) -> Reply:
         return json_reply({"status": "success"})
@@ -177,13 +194,13 @@ class DeviantArtSite(Site):
         known = str(uuid4()).upper()
         slug = re.sub(r"[^A-Za-z0-9]+", "-", item.title).strip("-") or "Untitled"
         url = f"{call.base_url}/{account}/art/{slug}-{len(self._deviations) + 1}"
-        made = Deviation(
-            known, account, item.title, item.comments, tags, url, time.time(), fields["is_mature"] in YES, item.size
-        )
+        mature, picture = fields["is_mature"] in YES, f"/{self.name}/picture/{item.sha256}"
+        at = time.time() + self.ahead
+        made = Deviation(known, account, item.title, item.comments, tags, url, at, mature, item.size, picture)
         # An item is one deviation; to publish it a second time, where that is not refused, is what must never happen.
         again = item.deviation is not None
         item.deviation = known
-        self._deviations[known] = made
+        self._deviations[known] = self._pages[url] = made
         self._galleries.setdefault(account, []).append(known)
         self.log.add(
             self.name,
@@ -194,7 +211,8 @@ class DeviantArtSite(Site):
             title=item.title,
             again=again,
             fields=form,
-            picture=f"/{self.name}/picture/{item.sha256}",
+            picture=picture,
+            url=url,
         )
         return json_reply({"status": "success", "url": url, "deviationid": known})
 
@@ -225,7 +243,7 @@ class DeviantArtSite(Site):
             details = {"limit": "limit must be between 1 and 24"}
             return error("invalid_request", "Request field validation failed.", 400, error_details=details)
         owner = call.query.get("username", account)
-        horizon = time.time() - call.lag
+        horizon = time.time() + self.ahead - call.lag
         seen = [self._deviations[each] for each in reversed(self._galleries.get(owner, []))]
         shown = [each for each in seen if each.at <= horizon]
         start, end = int(offset), int(offset) + int(limit)

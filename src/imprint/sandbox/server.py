@@ -82,7 +82,10 @@ async def sandbox(
     kept = Log(log)
     running = Sandbox(address(opened), kept, Faults(seed), sites(kept))
     application = _Application(running, beside or {})
-    config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", http=Connection)
+    # Without its log: a connection that was cut on purpose is nothing to complain about.
+    config = uvicorn.Config(
+        application, log_config=None, log_level="critical", access_log=False, lifespan="off", http=Connection
+    )
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()

@@ -17,6 +17,8 @@ class Site(ABC):
     name: ClassVar[str]
     # What can be switched while it runs, with the values at the start.
     switches: ClassVar[Mapping[str, bool]] = {}
+    # How many seconds its clock is ahead of this machine's, for a proof that lets time pass.
+    ahead: float = 0.0
 
     def __init__(self, log: Log) -> None:
         self.log = log

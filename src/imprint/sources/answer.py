@@ -107,5 +107,5 @@ def _seconds(number: int) -> timedelta | None:
 
 
 def _because(what: str, error: Exception) -> str:
-    why = str(error)[:300] or type(error).__name__
+    why = str(error)[:300].rstrip(".") or type(error).__name__
     return f"{what}: {why}."

@@ -81,8 +81,10 @@ class Fetched:
     wish: Wish = NO_WISH
     not_modified: bool = False
     complete: bool = True  # False: there is more than this, ask again with the state
+    whole: bool = False  # True: this is everything there is, and what is not among it is gone
     set_aside: tuple[SetAside, ...] = ()
     moved_to: str | None = None  # the place has a new address for good
+    title: str | None = None  # of the series, as the place calls it
 
 
 class Failure(Problem):

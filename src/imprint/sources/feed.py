@@ -63,6 +63,7 @@ class Feed:
             _wish(answer, document),
             set_aside=tuple(aside),
             moved_to=answer.moved_to,
+            title=plain(document.title),
         )
 
 

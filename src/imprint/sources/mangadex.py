@@ -75,6 +75,7 @@ class MangaDex:
             State(cursor=last if capped else None),
             answer.wish(),
             complete=not capped,
+            whole=not capped and since is None and state.cursor is None,
             set_aside=tuple(aside),
             moved_to=answer.moved_to,
         )

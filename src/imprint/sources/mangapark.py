@@ -64,7 +64,7 @@ class MangaPark:
         found = tuple(
             each for each in chapters.values() if not place.languages or each.language in {None, *place.languages}
         )
-        return Fetched(found, wish=answer.wish(), set_aside=tuple(aside), moved_to=answer.moved_to)
+        return Fetched(found, wish=answer.wish(), whole=True, set_aside=tuple(aside), moved_to=answer.moved_to)
 
     def _chapter(self, node: Any, place: Place) -> Chapter:
         fields = mapping(mapping(node, "the item").get("data"), "data")

@@ -60,4 +60,4 @@ class MemorySource:
             if (not place.languages or each.language in place.languages)
             and (since is None or each.updated_at is None or each.updated_at >= since)
         ]
-        return Fetched(tuple(found), now, self.wish)
+        return Fetched(tuple(found), now, self.wish, whole=since is None)

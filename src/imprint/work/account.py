@@ -18,13 +18,14 @@ from pydantic.alias_generators import to_camel
 
 from imprint.engine.wire import Wire
 from imprint.platforms.login import Errand, Login
+from imprint.platforms.request import Request
 from imprint.problem import Problem
 from imprint.store.credential import Sealed
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import schedule
 from imprint.work.post import Row
-from imprint.work.vault import ERRAND, Vault, platform
+from imprint.work.vault import ERRAND, NOT_SIGNED_IN, Vault, platform
 
 ERRAND_LASTS = timedelta(hours=1)
 CALL_SECONDS = 30.0
@@ -66,6 +67,15 @@ class Waiting:
 
     url: str
     expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Removed:
+    """An account that is gone; `trouble` says why its platform may still think that Imprint is let in."""
+
+    account: Account
+    revoked: bool
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,18 @@ async def finish(database: Database, vault: Vault, wire: Wire, owner: str, retur
     return await _arrived(database, vault, owner, errand.platform, login, errand.label, errand.account_id)
 
 
+async def follow(wire: Wire, url: str) -> str:
+    """Go to a platform's address as a browser would, and give the one it sends back to.
+
+    That works where the platform lets one in without a question, as the sandbox does.
+    """
+    answer = await wire.within(CALL_SECONDS).send(Request("ask to be let in", "GET", url, secret_path=True))
+    back = answer.headers.get("location")
+    if back is None:
+        raise Problem("sign_in.wants_a_person", "The platform wants to see a person; go to its address in a browser.")
+    return back
+
+
 async def reconnect(
     database: Database,
     vault: Vault,
@@ -233,10 +255,16 @@ async def enable(database: Database, owner: str, account: UUID) -> Account:
         return await show(connection, owner, account)
 
 
-async def remove(database: Database, owner: str, account: UUID, *, cancel_waiting: bool = False) -> None:
-    """Remove an account and forget its sign-in; refused while something waits for it and shall not be cancelled."""
+async def remove(
+    database: Database, vault: Vault, wire: Wire, owner: str, account: UUID, *, cancel_waiting: bool = False
+) -> Removed:
+    """Remove an account and forget its sign-in; refused while something waits for it and shall not be cancelled.
+
+    The platform is told last, when it is certain, and as well as can be: an account whose platform cannot be reached,
+    or whose sign-in cannot be opened, is removed all the same.
+    """
     async with database.connection() as connection:
-        await show(connection, owner, account)
+        known = await show(connection, owner, account)
         waiting = await WAITING_ON.all(connection, account)
     if waiting and not cancel_waiting:
         raise Problem(
@@ -247,6 +275,7 @@ async def remove(database: Database, owner: str, account: UUID, *, cancel_waitin
         await schedule.unschedule(database, owner, post.id, accounts=[account])
     async with database.transaction(owner, "removed") as connection:
         await _held(connection, owner, account)
+        opened = await _opened(connection, vault, account)
         try:
             await REMOVE.one(connection, account)
         except asyncpg.CheckViolationError as refused:
@@ -256,6 +285,24 @@ async def remove(database: Database, owner: str, account: UUID, *, cancel_waitin
                 "account.in_use", "Something of this account is on its way, or nobody knows whether it is out."
             ) from None
         await DROP.run(connection, account)
+    return await _revoked(wire, known, opened)
+
+
+async def _opened(connection: Link, vault: Vault, account: UUID) -> Login | Problem | None:
+    try:
+        return (await vault.get(connection, account)).login
+    except Problem as problem:
+        return None if problem.code == NOT_SIGNED_IN else problem
+
+
+async def _revoked(wire: Wire, account: Account, opened: Login | Problem | None) -> Removed:
+    if not isinstance(opened, Login):
+        return Removed(account, revoked=False, trouble=opened.sentence if opened else None)
+    try:
+        revoked = await platform(account.platform).revoke(wire.within(CALL_SECONDS), opened)
+    except Problem as problem:
+        return Removed(account, revoked=False, trouble=problem.sentence)
+    return Removed(account, revoked=revoked)
 
 
 async def _sent_away(

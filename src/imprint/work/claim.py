@@ -16,6 +16,7 @@ from imprint.decisions.retry import pause
 from imprint.decisions.schedule import Late, Verdict, verdict
 from imprint.engine import circuit, pace
 from imprint.engine.lease import PUBLICATIONS, Lease
+from imprint.killpoint import here
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.platforms.failure import NotYet, RateLimited, SignInAgain
 from imprint.platforms.work import RemoteFile
@@ -172,6 +173,8 @@ async def _take(desk: Desk, standing: Standing, login: SignedIn) -> Claimed | No
         )
         if wait > timedelta(0):
             raise _Wait("pace", wait=wait)
+        here("claim_before_commit")
+    here("claim_after_commit")
     return Claimed(standing.sending, lease, since, login, taken, snapshot, places, uploads, circuits)
 
 

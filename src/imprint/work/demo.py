@@ -1,27 +1,42 @@
-"""The demo's story: one post from review to published, and a move that PostgreSQL refuses."""
+"""The demo's story: six paintings go out through a 429, two lost answers and a killed worker, each exactly once.
+
+Everything is real: the database, the worker processes, the HTTP and kill -9. Only the platforms are simulated, and one
+thing is shortened: what would be waited for is skipped by giving the second worker a clock that is ahead.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from imprint.engine.clock import Clock, timers
-from imprint.engine.lease import PUBLICATIONS
-from imprint.engine.queue import Entrypoint, Job, Queue
-from imprint.store.db import Database
+from imprint.problem import Busy, Problem
 from imprint.store.query import query
+from imprint.work import notice, rule, series, source
+from imprint.work.poll import Polled, Poller
+from imprint.work.props import DEVIANTART, FOLDER, WEBHOOK, YOU, Stage, folders
+from imprint.work.story import story
 
-
-@dataclass(frozen=True)
-class Begun:
-    """The post and the account the story is about."""
-
-    post: UUID
-    account: UUID
+PAINTER, SKETCHES, NEWSLETTER, SHELF = "painter", "sketches", "newsletter", "shelf"
+ACCOUNTS = {PAINTER: DEVIANTART, SKETCHES: DEVIANTART, NEWSLETTER: WEBHOOK, SHELF: FOLDER}
+LIGHTHOUSE, FOG, CAT, STORM, TIDE, SNOW = (
+    "A lighthouse at dusk",
+    "Fog over the harbour",
+    "The keeper's cat",
+    "Storm seen from inside",
+    "Low tide",
+    "First snow on the pier",
+)
+# How long the gallery takes over the request in whose middle the worker is killed.
+THINKS_SECONDS = 2.0
+# A lease lasts a minute, and a look comes a minute after the last moment of whoever sent.
+LEASE_IS_OVER, LOOK_IS_DUE = timedelta(seconds=65), timedelta(seconds=150)
+CHAPTERS = 12
 
 
 @dataclass(frozen=True)
@@ -31,118 +46,223 @@ class Moved:
     status: str
 
 
-@dataclass(frozen=True)
-class Scheduled:
-    """A publication and when it is due."""
-
-    id: UUID
-    due_at: datetime
-
-
-@dataclass(frozen=True)
-class Late:
-    """How long after its time something was begun."""
-
-    ms: float
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the audit."""
-
-    at: datetime
-    lifecycle: str
-    move: str
-    source: str | None
-    target: str
-    actor: str
-    reason: str | None
-
-
-BEGIN = query("demo_begin", Begun)
 MOVE_POST = query("demo_move_post", Moved)
-SCHEDULE = query("demo_schedule", Scheduled)
-INTEND = query("demo_intend", Scheduled)
-SUCCEED = query("demo_succeed", Scheduled)
-LATE = query("demo_late", Late)
-STORY = query("demo_story", Line)
-
-WAIT = timedelta(seconds=1.5)
-LEASE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
 class Told:
-    """How the story went."""
+    """How the story went, as the sandbox counted it."""
 
+    posts: int
+    publications: int
+    published: int
+    duplicates: int
+    lost: int
     refused: str
-    late_ms: float
-    audit: list[Line]
-    status: str
+    counts: dict[str, int]
+    notices: int
+
+    @property
+    def well(self) -> bool:
+        """Say whether each went out exactly once."""
+        return not self.duplicates and not self.lost and self.published == self.publications
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""
-        audit = [
-            {
-                "at": line.at.isoformat(),
-                "lifecycle": line.lifecycle,
-                "move": line.move,
-                "from": line.source,
-                "to": line.target,
-                "who": line.actor,
-                "why": line.reason,
-            }
-            for line in self.audit
-        ]
-        return {"refused": self.refused, "lateMs": round(self.late_ms, 1), "status": self.status, "audit": audit}
+        return {
+            "posts": self.posts,
+            "publications": self.publications,
+            "published": self.published,
+            "duplicates": self.duplicates,
+            "lost": self.lost,
+            "notices": self.notices,
+            "refused": self.refused,
+            "counts": self.counts,
+        }
 
 
-async def tell(database: Database, say: Callable[[str], None]) -> Told:
-    """Walk one post through its lifecycle with a real clock and a real queue; say what happens as it does."""
-    async with database.transaction("you", "wrote a post") as connection:
-        begun = await BEGIN.one(connection)
-    say("You wrote a post. It is in review.")
-    refused = await _jump_ahead(database, begun.post)
-    say(f"Somebody tries to mark it published by hand. PostgreSQL: “{refused}”.")
-    async with database.transaction("you", "it is ready") as connection:
-        await MOVE_POST.one(connection, begun.post, "draft")
-    async with database.transaction("you", "publish it soon") as connection:
-        scheduled = await SCHEDULE.one(connection, begun.post, begun.account, WAIT)
-    say(f"You approved it and scheduled it, {WAIT.total_seconds()} seconds from now. The clock sleeps until then.")
-    await _work_until_published(database)
-    async with database.connection() as connection:
-        late = await LATE.one(connection, scheduled.id)
-        story = await STORY.all(connection, begun.post)
-    say(f"A worker took it {late.ms:.0f} ms after its time, said what it was about to do, and recorded the answer.")
-    return Told(refused, late.ms, story, next(line.target for line in reversed(story) if line.lifecycle == "post"))
+async def tell(stage: Stage) -> Told:
+    """Tell the whole story, as it happens."""
+    stage.say("You painted six pictures and wrote a post about each.")
+    posts = {title: await stage.post(title) for title in (LIGHTHOUSE, FOG, CAT, STORM, TIDE, SNOW)}
+    refused = await _jump_ahead(stage, posts[LIGHTHOUSE])
+    stage.say(f"Somebody tries to mark one published by hand. PostgreSQL: “{refused}”.")
+    for label, platform in ACCOUNTS.items():
+        await stage.connect(platform, label)
+    stage.say("You connected four accounts: two galleries, a newsletter and a folder. All of them are on this machine.")
+    await stage.workers.start()
+    await _plain(stage, posts)
+    await _through_trouble(stage, posts)
+    await _killed(stage, posts)
+    notices = await _later(stage, posts)
+    return await _counted(stage, refused, notices)
 
 
-async def _jump_ahead(database: Database, post: UUID) -> str:
+async def _jump_ahead(stage: Stage, post: UUID) -> str:
     try:
-        async with database.transaction("somebody", "impatience") as connection:
+        async with stage.database.transaction("somebody", "impatience") as connection:
             await MOVE_POST.one(connection, post, "published")
     except asyncpg.CheckViolationError as refusal:
         return refusal.message
     raise RuntimeError("PostgreSQL allowed a move that is not declared")
 
 
-async def _work_until_published(database: Database) -> None:
-    published = asyncio.Event()
+async def _plain(stage: Stage, posts: dict[str, UUID]) -> None:
+    stage.say("\nA good day. One post, three places, a second from now:")
+    await stage.plan(posts[LIGHTHOUSE], PAINTER, NEWSLETTER, SHELF)
+    await stage.until(posts[LIGHTHOUSE], "success")
 
-    async def publish(job: Job) -> None:
-        async with database.transaction("worker", "its time has come") as connection:
-            lease = await PUBLICATIONS.claim(connection, UUID(job.key), LEASE)
-        if lease is None:
-            return
-        async with database.transaction("worker", "about to send") as connection:
-            await INTEND.one(connection, lease.id, lease.fence)
-        async with database.transaction("worker", "the platform said so") as connection:
-            await SUCCEED.one(connection, lease.id, lease.fence, "demo-1")
-        published.set()
 
-    entrypoint = Entrypoint("publish", publish, concurrency=0, attempts=1, timeout=timedelta(seconds=30))
-    queue = Queue(database.url, [entrypoint], concurrency=2, grace_seconds=5)
-    clock = Clock(database.url, timers(crashes_before_quarantine=3), [entrypoint.name])
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(queue.run(published))
-        group.create_task(clock.run(published))
+async def _through_trouble(stage: Stage, posts: dict[str, UUID]) -> None:
+    stage.say("\nA bad day. The gallery wants fewer calls, and the newsletter hangs up after it has taken the post:")
+    await stage.box.fault("rate_limit", site=DEVIANTART, path="*/stash/publish", retry_after="1")
+    await stage.box.fault("reset_after", site=WEBHOOK)
+    await stage.plan(posts[FOG], PAINTER)
+    await stage.plan(posts[CAT], NEWSLETTER)
+    await stage.until(posts[FOG], "success")
+    await stage.until(posts[CAT], "unknown")
+    stage.say("\nThe gallery takes a post, too, and the answer gets lost:")
+    await stage.box.fault("reset_after", site=DEVIANTART, path="*/stash/publish")
+    await stage.plan(posts[STORM], PAINTER)
+    await stage.until(posts[STORM], "unknown")
+
+
+async def _killed(stage: Stage, posts: dict[str, UUID]) -> None:
+    stage.say("\nAnd now kill -9, while the request is on the wire:")
+    path = f"/~{SKETCHES}/api/v1/oauth2/stash/publish"
+    await stage.box.fault("latency", site=DEVIANTART, path=path, seconds=THINKS_SECONDS)
+    await stage.box.fault("reset_after", site=DEVIANTART, path=path)  # on a slow machine the kill may come late
+    await stage.plan(posts[TIDE], SKETCHES)
+    await stage.see(lambda: stage.box.asked(path))
+    await stage.workers.kill()
+    await stage.tell_news()
+    stage.say("  The worker is dead. The gallery does not know that, and puts the picture up all the same.")
+
+    async def up() -> bool:
+        return any(each["title"] == TIDE for each in await stage.box.effects())
+
+    await stage.see(up)
+    await stage.plan(posts[SNOW], SHELF)
+    stage.say("  Somebody schedules one more post. Nobody is there to publish it.")
+
+
+async def _later(stage: Stage, posts: dict[str, UUID]) -> int:
+    """Let time pass and another worker come; then a chapter comes out. Give how many notices there were."""
+    stage.say(
+        "\nThree of them may be out, and nobody knows. Imprint waits until whoever sent must be done. We skip that:"
+    )
+    stage.say("the next worker has a clock that is some minutes ahead.")
+    async with stage.workers.open(LEASE_IS_OVER) as watched:
+        await _noticed(stage, watched.url, posts[TIDE])
+    now = stage.database
+    async with stage.workers.open(LOOK_IS_DUE) as stage.database:
+        await stage.workers.start(LOOK_IS_DUE)
+        for title in (SNOW, CAT, STORM, TIDE):
+            await stage.until(posts[title], "success")
+        await _tell_story(stage, posts[TIDE])
+        notices = await _chapter(stage)
+    stage.database = now
+    return notices
+
+
+async def _noticed(stage: Stage, url: str, post: UUID) -> None:
+    """Run a clock, as every worker does, until it has noticed that a worker is dead."""
+    stop = asyncio.Event()
+    clock = asyncio.create_task(Clock(url, timers(crashes_before_quarantine=3), []).run(stop))
+    try:
+        await stage.until(post, "unknown")
+    finally:
+        stop.set()
+        await clock
+
+
+async def _tell_story(stage: Stage, post: UUID) -> None:
+    stage.say(f"\nWhat happened to “{TIDE}”, as `imprint explain` tells it:")
+    (of,) = [each.id for each in await stage.all() if each.post_id == post]
+    async with stage.database.connection() as connection:
+        for step in await story(connection, [of]):
+            stage.say(f"  {step.at:%H:%M:%S}  {step.sentence}")
+
+
+async def _chapter(stage: Stage) -> int:
+    """Let a new chapter come out at two sources: one chapter, one notice, one announcement."""
+    stage.say("\nYou also follow a serial, at two sources, with a rule that announces each chapter in the newsletter.")
+    begun = await stage.box.tell("/sandbox/series", title="The Lighthouse Keeper", chapters=CHAPTERS)
+    feed, dex = f"{stage.box.url}/feeds/{begun['number']}.rss", f"mangadex:{begun['id']}"
+    one = await series.add(stage.database, stage.settings, YOU, feed, title="The Lighthouse Keeper")
+    await source.add(stage.database, stage.settings, YOU, one.id, dex)
+
+    async def read() -> bool:
+        async with stage.database.connection() as connection:
+            carried = await source.listed(connection, YOU, one.id)
+        return all(each.last_worked_at and not each.polling for each in carried)
+
+    await stage.see(read)
+    body = "Read it at {url}"
+    await rule.add(
+        stage.database, YOU, one.id, [stage.accounts[NEWSLETTER]], title="{series}, chapter {number}", body=body
+    )
+    stage.say(f"Workers have read both; {CHAPTERS} chapters were there already, and are no news. Chapter 13 comes out:")
+    await stage.box.tell(f"/sandbox/series/{begun['number']}", number=str(CHAPTERS + 1))
+    await _polled(stage, one.id)
+
+    async def announced() -> bool:
+        return any(each.title.endswith(f"chapter {CHAPTERS + 1}") for each in await stage.all())
+
+    await stage.see(announced)
+    await stage.until(next(each.post_id for each in reversed(await stage.all())), "success")
+    async with stage.database.connection() as connection:
+        notices = len(await notice.listed(connection, YOU))
+    stage.say(f"  Two sources, one chapter, {notices} notice for you, one announcement.")
+    return notices
+
+
+async def _polled(stage: Stage, one: UUID) -> None:
+    poller = Poller.of(stage.database, stage.settings)
+    try:
+        async with stage.database.connection() as connection:
+            carried = await source.listed(connection, YOU, one)
+        for each in carried:
+            done = await stage.see(partial(_asked, poller, each.id))
+            stage.say(f"  {each.kind} brings {'a new chapter' if done.chapters else 'the same chapter once more'}")
+    finally:
+        await poller.fetcher.close()
+
+
+async def _asked(poller: Poller, one: UUID) -> Polled | None:
+    """Ask a source now; None when its host is not free at this moment, or has nothing new."""
+    try:
+        done = await poller.now(one)
+    except Busy:
+        return None
+    if done.error:
+        raise Problem(done.code or "demo.source", done.error)
+    return done if done.releases else None
+
+
+async def _counted(stage: Stage, refused: str, notices: int) -> Told:
+    """Ask the platforms, not our own database, what is there."""
+    wanted = await stage.all()
+    seen = [*await stage.box.effects(), *folders(stage.settings.home, [SHELF])]
+    there = Counter((each["site"], each["title"]) for each in seen)
+    expected = {(each.platform, each.title) for each in wanted}
+    stage.say("\nWhat the platforms counted for themselves:")
+    for title in dict.fromkeys(each.title for each in wanted):
+        on = ", ".join(
+            f"{each.account} {_times(there[each.platform, title])}" for each in wanted if each.title == title
+        )
+        stage.say(f"  {title:<36} {on}")
+    return Told(
+        posts=len({each.post_id for each in wanted}),
+        publications=len(wanted),
+        published=sum(each.status == "success" for each in wanted),
+        duplicates=sum(max(count - 1, 0) for count in there.values()),
+        lost=sum(there[each] == 0 for each in expected),
+        refused=refused,
+        counts={f"{site}: {title}": count for (site, title), count in sorted(there.items())},
+        notices=notices,
+    )
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

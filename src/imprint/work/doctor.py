@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from importlib import metadata
+from uuid import UUID
 
 from imprint import __version__
 from imprint.lifecycles.registry import LIFECYCLES
@@ -17,7 +18,8 @@ from imprint.store.db import FACTS, connect, refuse_unfit
 from imprint.store.migrate import pending
 from imprint.store.query import Link, query
 from imprint.work import mismatch
-from imprint.work.status import Status, status
+from imprint.work.journal import DAMAGED, Journal
+from imprint.work.status import Status, Unknown, status
 from imprint.work.trouble import named, trouble, until
 from imprint.work.vault import Vault
 
@@ -75,7 +77,7 @@ MOVES = query("status_lifecycles", Allowed)
 
 async def examine(settings: Settings, url: str) -> list[Finding]:
     """Look at everything; what cannot be looked at is a finding as well."""
-    findings = [*_program(), *_home(settings)]
+    findings = [*_program(), *_home(settings), *_journal(settings)]
     try:
         connection = await connect(url)
     except Problem as problem:
@@ -268,8 +270,50 @@ def _work(seen: Status) -> Iterator[Finding]:
             yield Finding(Level.WARN, work.kind, f"{work.late} late", _late(work.kind))
     for letters in seen.dead_letters:
         yield Finding(Level.WARN, "dead letters", f"{letters.held} of {letters.entrypoint}", "Look at why they failed.")
-    if seen.unknown:
-        yield Finding(Level.WARN, "publications", f"{seen.unknown} unknown", "Decide whether each of them is out.")
+    yield from _doubts(seen.unknown)
+
+
+def _doubts(seen: Unknown) -> Iterator[Finding]:
+    """Tell of publications of which nobody knows whether they are out, and of those that are out twice."""
+    if seen.duplicates:
+        yield Finding(
+            Level.BAD,
+            "publications",
+            f"{seen.duplicates} accepted twice within a week ({_ids(seen.doubled)})",
+            f"Run `imprint explain {seen.doubled[0]}`, look at the platform, and delete one by hand.",
+        )
+    if seen.asking:
+        examples = seen.examples or []
+        yield Finding(
+            Level.WARN,
+            "publications",
+            f"{seen.asking} of which nobody can tell whether they are out ({_ids(examples)})",
+            f"Look at the platform, then run `imprint resolve {next(iter(examples), 'PUBLICATION')}`.",
+        )
+    if looked_for := seen.unknown - seen.asking:
+        yield Finding(Level.OK, "publications", f"{looked_for} unknown; a worker looks for them by itself")
+
+
+def _ids(some: list[UUID]) -> str:
+    return ", ".join(map(str, some))
+
+
+def _journal(settings: Settings) -> Iterator[Finding]:
+    journal = Journal.of(settings.home)
+    if waiting := journal.count():
+        yield Finding(
+            Level.WARN,
+            "journal",
+            f"{waiting} results that the database could not take wait in {journal.folder}",
+            "Start a worker in this home, which records them: `imprint up` or `imprint worker`.",
+        )
+    if damaged := journal.count(DAMAGED):
+        yield Finding(
+            Level.BAD,
+            "journal",
+            f"{damaged} results in {journal.folder} cannot be read",
+            "Look at the platforms whether what they are about is out; then remove the files.",
+        )
 
 
 def _late(kind: str) -> str:

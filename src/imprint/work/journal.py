@@ -17,6 +17,7 @@ from imprint.work.outcome import Ended
 log = structlog.get_logger()
 
 FOLDER = "journal"
+KEPT = ".json"
 DAMAGED = ".damaged"
 
 
@@ -58,6 +59,10 @@ class Journal:
             except (ValueError, KeyError, TypeError):
                 log.error("a kept result cannot be read and is put aside", file=path.name)  # noqa: TRY400 - no traceback
                 path.rename(path.with_suffix(DAMAGED))
+
+    def count(self, ending: str = KEPT) -> int:
+        """Count the results that wait, or those that were put aside; nothing is changed."""
+        return sum(1 for _ in self.folder.glob(f"*{ending}")) if self.folder.is_dir() else 0
 
     def _path(self, ended: Ended) -> Path:
         return self.folder / f"{ended.publication}-{ended.fence}.json"

@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ended:
-    """An attempt that has ended: which one, how, which circuits shall know, and as whom it had signed in."""
+    """An attempt that has ended: which one, how, which circuits shall know, signed in as whom, how long to rest."""
 
     publication: UUID
     fence: int
@@ -58,6 +58,7 @@ class Ended:
     circuits: tuple[str, ...]
     account: UUID
     version: int
+    rest_seconds: float = 0.0
 
     def text(self) -> str:
         """Write it down."""
@@ -75,6 +76,7 @@ class Ended:
             tuple(map(str, data["circuits"])),
             UUID(data["account"]),
             int(data["version"]),
+            float(data.get("rest_seconds", 0)),
         )
 
 

@@ -237,6 +237,12 @@ class Planned:
     crashes: int
     remote_id: str | None
     error_code: str | None
+    url: str | None
+    published_at: datetime | None
+    attempts: int
+    held_why: str | None
+    held_until: datetime | None
+    look_at: datetime | None
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""

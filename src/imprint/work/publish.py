@@ -28,8 +28,9 @@ from imprint.engine.lease import PUBLICATIONS, LeaseLost
 from imprint.engine.queue import Job
 from imprint.images.fit import Limits as Fit
 from imprint.images.refusal import BadImage, MakerFailed
+from imprint.killpoint import here
 from imprint.lifecycles.publication import PublicationStatus
-from imprint.platforms.contract import Receipt
+from imprint.platforms.contract import Http, Receipt
 from imprint.platforms.failure import Failure, NotYet, Refused, SignInAgain
 from imprint.platforms.work import File, RemoteFile, Work
 from imprint.problem import Busy, Problem
@@ -38,6 +39,7 @@ from imprint.store.query import Nothing, query
 from imprint.work.claim import Claimed, claim
 from imprint.work.derive import SOURCE
 from imprint.work.desk import Desk
+from imprint.work.gauge import Gauge
 from imprint.work.outcome import STOPPED, Ended, Outcome, failed, published
 from imprint.work.post import Row
 from imprint.work.record import record
@@ -71,13 +73,15 @@ INTENDED = query("publish_intended", Row)
 
 @dataclass
 class Attempt:
-    """One try: what is ours, as whom, what it sends, and whether the request may have left."""
+    """One try: what is ours, as whom, what it sends, whether the request may have left, whether files went anew."""
 
     at: Claimed
     signed_in: SignedIn
     work: Work
+    gauge: Gauge
     intended: bool = False
     renewed: bool = False
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class Publisher:
         if at is None:
             return
         work = at.snapshot.work(lambda content: partial(self._original, content, at.places.get(content)))
-        attempt = Attempt(at, at.signed_in, replace(work, uploads=at.uploads))
+        gauge = Gauge(platform(at.sending.platform))
+        attempt = Attempt(at, at.signed_in, replace(work, uploads=at.uploads), gauge)
         outcome = await self._outcome(attempt)
         if outcome is not None:
             await record(self.desk, _ended(attempt, outcome))
@@ -105,7 +110,8 @@ class Publisher:
                 return published(await self._go(attempt))
         except LeaseLost:
             log.warning("a lease was lost on the way", publication=str(lease.id), fence=lease.fence)
-            return None  # the clock has taken it back, or will: it knows whether there is an intent
+            # With an intent the clock takes it back; without one nothing has left, and the attempt just ends here.
+            return None if attempt.intended else STOPPED
         except Failure as failure:
             return failed(failure)
         except GONE as error:
@@ -141,6 +147,11 @@ class Publisher:
                     attempt.at.sending.account_id,
                     refused=attempt.signed_in.version,
                 )
+            except NotYet as refused:
+                if not refused.uploads_gone or attempt.anew:
+                    raise
+                attempt.anew = True
+                attempt.work = replace(attempt.work, uploads=())
 
     async def _upload(self, attempt: Attempt) -> None:
         """Bring every file to the platform that it has not got yet, in a form that it takes."""
@@ -150,15 +161,17 @@ class Publisher:
             raise Refused(misfits[0].code, " ".join(each.sentence for each in misfits))
         missing = [file for file in attempt.work.files if attempt.work.uploaded(file) is None]
         if sum(file.size for file in missing) >= WORTH_A_CHECK:
-            await to.check(self.desk.wire.within(CHECK_SECONDS), login, attempt.work)
+            await to.check(self._within(attempt, CHECK_SECONDS), login, attempt.work)
         for file in missing:
-            http = self.desk.wire.within(UPLOAD_SECONDS + file.size / SLOWEST_BYTES_PER_SECOND)
+            http = self._within(attempt, UPLOAD_SECONDS + file.size / SLOWEST_BYTES_PER_SECOND)
             shown = _Shown(self.desk, attempt, file)
             try:
                 remote = await to.upload(http, login, attempt.work, file, shown.sent)
             finally:
                 await shown.end()
+            here("upload_before_id")
             await self._keep(attempt, file, remote)
+            here("upload_after_id")
             attempt.work = attempt.work.with_upload(remote)
 
     async def _keep(self, attempt: Attempt, file: File, remote: RemoteFile) -> None:
@@ -180,10 +193,19 @@ class Publisher:
     async def _send(self, attempt: Attempt) -> Receipt:
         """Commit the intent, then send the one request that publishes."""
         to, login = platform(attempt.at.sending.platform), attempt.signed_in.login
-        await to.check(self.desk.wire.within(CHECK_SECONDS), login, attempt.work)
+        attempt.work = await to.prepare(self._within(attempt, CHECK_SECONDS), login, attempt.work)
+        await to.check(self._within(attempt, CHECK_SECONDS), login, attempt.work)
         asked_at = asyncio.get_running_loop().time()
+        here("intent_before")
         await self._intend(attempt)
-        return await to.publish(self.desk.wire.until(asked_at + SEND.total_seconds()), login, attempt.work)
+        here("intent_after")
+        http = attempt.gauge.on(self.desk.wire.until(asked_at + SEND.total_seconds()))
+        receipt = await to.publish(http, login, attempt.work)
+        here("answer_read")
+        return receipt
+
+    def _within(self, attempt: Attempt, seconds: float) -> Http:
+        return attempt.gauge.on(self.desk.wire.within(seconds))
 
     async def _intend(self, attempt: Attempt) -> None:
         """Commit the intent; when the answer to the commit is lost, read it back: unconfirmed, nothing is sent."""
@@ -228,6 +250,10 @@ class Publisher:
             raise NotYet(busy.code, busy.sentence) from busy
         except (BadImage, MakerFailed) as bad:
             raise Refused(bad.code, bad.sentence) from bad
+        except (Missing, Broken) as gone:
+            raise Refused("file.missing", "The bytes of a file of this post are not where they should be.") from gone
+        except Problem as away:
+            raise NotYet(away.code, away.sentence) from away
         ending = made.content_type.partition("/")[2]
         return replace(
             file,
@@ -271,6 +297,7 @@ class _Shown:
 
     def sent(self, count: int) -> None:
         """Take note of how many bytes have gone."""
+        here("upload_under_way")
         now = asyncio.get_running_loop().time()
         if now >= self._next and (self._writing is None or self._writing.done()):
             self._next = now + SHOWN_EVERY_SECONDS
@@ -289,7 +316,15 @@ class _Shown:
 
 def _ended(attempt: Attempt, outcome: Outcome) -> Ended:
     at = attempt.at
-    return Ended(at.lease.id, at.lease.fence, outcome, at.circuits, at.sending.account_id, attempt.signed_in.version)
+    return Ended(
+        at.lease.id,
+        at.lease.fence,
+        outcome,
+        at.circuits,
+        at.sending.account_id,
+        attempt.signed_in.version,
+        attempt.gauge.rest.total_seconds(),
+    )
 
 
 def _content(attempt: Attempt, file: File) -> UUID:

@@ -15,15 +15,17 @@ import structlog
 from imprint.decisions import publishing as decisions
 from imprint.decisions.publishing import decide
 from imprint.engine.queue import Job
+from imprint.killpoint import here
 from imprint.platforms.contract import Receipt
 from imprint.platforms.failure import Failure, SignInAgain
+from imprint.platforms.work import Work
 from imprint.problem import Problem
 from imprint.store.query import Link, query
 from imprint.work.desk import Desk
 from imprint.work.outcome import Outcome, failed, published
 from imprint.work.post import Row
 from imprint.work.record import HOLD, SUCCEED, Held, note
-from imprint.work.sign_in import sign_in_again, signed_in
+from imprint.work.sign_in import SignedIn, sign_in_again, signed_in
 from imprint.work.snapshot import Snapshot, look
 from imprint.work.vault import platform
 
@@ -32,6 +34,7 @@ log = structlog.get_logger()
 LOOK_SECONDS = 60.0
 # Longer than a look can take, so that nobody else looks at the same time.
 TAKEN = timedelta(seconds=180)
+ALIKE = Outcome("not_yet", "look.alike", "What was found may as well be another post of the same title.")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,15 @@ class Seen:
     version: int = 0
 
 
+@dataclass(frozen=True)
+class Twins:
+    """How many others what was found may as well be."""
+
+    twins: int
+
+
 TAKE = query("reconcile_take", Looked)
+TWINS = query("reconcile_twins", Twins)
 OTHERS = query("reconcile_others", Other)
 LATER = query("reconcile_later", Row)
 ASK = query("reconcile_ask", Row)
@@ -83,9 +94,11 @@ class Reconciler:
             held = await HOLD.first(connection, UUID(job.key))
         if looked is None or held is None:
             return
+        here("look_taken")
         first = decide(held.known(), decisions.Due(), policy=self.desk.policy)
         if isinstance(first, decisions.Look):
             seen = await self._look(held, looked)
+            here("look_answered")
             await self._settle(looked, seen)
         else:
             await self._settle(looked, Seen(decisions.Due()))
@@ -109,12 +122,31 @@ class Reconciler:
                 login = await signed_in(desk.database, desk.vault, desk.wire, held.account_id, refused=login.version)
                 version = login.version
                 found = await of.find(desk.wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
+            if found is not None and not await self._must_be(held, looked, login, work, found, besides):
+                return Seen(decisions.NotFound(), ALIKE)
         except Failure as failure:
             outcome = failed(failure)
             return Seen(outcome.event(), outcome, version)
         except Problem as problem:  # no sign-in, no key to open it with: a person must see to the account
             return Seen(decisions.NoAnswer(), Outcome("not_yet", problem.code, problem.sentence))
         return _told(found)
+
+    async def _must_be(
+        self, held: Held, looked: Looked, login: SignedIn, work: Work, found: Receipt, besides: frozenset[str]
+    ) -> bool:
+        """Say whether what was found is this one: where others look alike and may be out, only if all are there."""
+        async with self.desk.database.connection() as connection:
+            twins = (await TWINS.one(connection, held.account_id, looked.id, work.title, looked.since)).twins
+        http = self.desk.wire.within(LOOK_SECONDS)
+        for _ in range(twins):
+            besides |= {found.remote_id}
+            other = await platform(held.platform).find(http, login.login, work, looked.since, besides)
+            if other is None:
+                return False
+            if other.remote_id in besides:
+                return True  # this platform was asked by the key: there is no mistaking it
+            found = other
+        return True
 
     async def _settle(self, looked: Looked, seen: Seen) -> None:
         desk, row = self.desk, looked.id
@@ -127,6 +159,8 @@ class Reconciler:
             if held is None or held.fence != looked.fence:
                 return  # somebody else has found out meanwhile
             await self._apply(connection, held, looked, seen, said)
+            here("look_before_commit")
+        here("look_after_commit")
 
     async def _apply(self, connection: Link, held: Held, looked: Looked, seen: Seen, said: str) -> None:
         row, fence = looked.id, looked.fence

@@ -19,6 +19,7 @@ from imprint.decisions import publishing as decisions
 from imprint.decisions.publishing import Known, decide
 from imprint.decisions.retry import pause
 from imprint.engine import circuit, pace
+from imprint.killpoint import here
 from imprint.lifecycles.publication import PublicationStatus as Status
 from imprint.problem import Problem
 from imprint.store.db import GONE
@@ -101,6 +102,8 @@ async def record(desk: Desk, ended: Ended, *, patient: bool = True) -> None:
         try:
             async with desk.database.transaction(desk.actor, _reason(ended.outcome)) as connection:
                 await settle(desk, connection, ended)
+                here("record_before_commit")
+            here("record_after_commit")
         except asyncio.CancelledError:
             _keep(desk, ended)  # told to stop in the middle of it: whoever starts next records it
             raise
@@ -154,6 +157,9 @@ async def settle(desk: Desk, connection: Link, ended: Ended) -> None:
     ):
         await _otherwise(desk, connection, ended)
     await _tell_circuits(connection, ended)
+    if ended.rest_seconds > 0:
+        rest = timedelta(seconds=ended.rest_seconds)
+        await pace.rest(connection, account_circuit(ended.account), pace.PUBLISHING, rest)
 
 
 async def _otherwise(desk: Desk, connection: Link, ended: Ended) -> None:

@@ -1,7 +1,7 @@
 """A rendition: a content's bytes as a place with limits takes them; made only when the original does not fit."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +10,8 @@ from imprint.blobs.tally import Broken
 from imprint.images.fit import VERSION, Limits, fits
 from imprint.images.made import Made
 from imprint.images.refusal import BadImage, MakerFailed
+from imprint.platforms.work import Bytes as Read
+from imprint.platforms.work import File
 from imprint.problem import Busy, Problem
 from imprint.store.db import Database
 from imprint.store.query import query
@@ -54,6 +56,21 @@ async def rendition(deriver: Deriver, content: UUID, limits: Limits) -> Bytes:
                 await RELEASE.all(connection, [claimed.id], [claimed.fence], 0)
             raise
     return await _made(deriver.database, content, limits)
+
+
+def rendered(file: File, made: Bytes, read: Read) -> File:
+    """Give a file as its rendition: the same label with another ending, and the rendition's bytes."""
+    ending = made.content_type.partition("/")[2]
+    return replace(
+        file,
+        name=f"{file.name.rpartition('.')[0] or file.name}.{ending}",
+        type=made.content_type,
+        size=made.size,
+        sha256=made.sha256,
+        width=None,
+        height=None,
+        open=read,
+    )
 
 
 async def _fit(deriver: Deriver, path: Path, limits: Limits, folder: Path) -> Made:

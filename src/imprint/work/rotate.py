@@ -13,7 +13,7 @@ from imprint.store.credential import Sealed, Unopenable, seal, unseal
 from imprint.store.db import Database
 from imprint.store.key_ring import KeyRing, grow, shrink
 from imprint.store.query import Link, Nothing, Query, query
-from imprint.work.vault import CREDENTIAL, ERRAND, Locked, Vault
+from imprint.work.vault import CREDENTIAL, ERRAND, TARGET, Locked, Vault
 
 log = structlog.get_logger()
 
@@ -31,6 +31,16 @@ class SealedCredential:
 @dataclass(frozen=True)
 class SealedErrand:
     """An errand, sealed with an older key."""
+
+    id: UUID
+    key_id: str
+    nonce: bytes
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SealedTarget:
+    """Where a person is told, sealed with an older key."""
 
     id: UUID
     key_id: str
@@ -57,8 +67,10 @@ class Rotated:
 ROTATING = query("credential_rotating", Locked)
 CREDENTIALS = query("credential_sealed_otherwise", SealedCredential)
 ERRANDS = query("errand_sealed_otherwise", SealedErrand)
+TARGETS = query("target_sealed_otherwise", SealedTarget)
 RESEAL_CREDENTIAL = query("credential_reseal", Nothing)
 RESEAL_ERRAND = query("errand_reseal", Nothing)
+RESEAL_TARGET = query("target_reseal", Nothing)
 KEYS = query("credential_keys", InUse)
 
 
@@ -85,6 +97,10 @@ async def _reseal(connection: Link, ring: KeyRing) -> tuple[int, int]:
         await _one(connection, ring, RESEAL_ERRAND, row.id, ERRAND, _sealed(row))
         for row in await ERRANDS.all(connection, newest)
     ]
+    done += [
+        await _one(connection, ring, RESEAL_TARGET, row.id, TARGET, _sealed(row))
+        for row in await TARGETS.all(connection, newest)
+    ]
     return sum(done), len(done) - sum(done)
 
 
@@ -102,5 +118,5 @@ async def _one(
     return True
 
 
-def _sealed(row: SealedCredential | SealedErrand) -> Sealed:
+def _sealed(row: SealedCredential | SealedErrand | SealedTarget) -> Sealed:
     return Sealed(row.key_id, row.nonce, row.sealed)

@@ -137,7 +137,7 @@ async def schedule(
         return slot(now, wanted, zone, limits, roll())
 
     async with database.transaction(owner, "scheduled") as connection:
-        return await _plan(connection, owner, post, targets, when)
+        return await plan(connection, owner, post, targets, when)
 
 
 async def publish_now(
@@ -156,7 +156,15 @@ async def publish_now(
             return moved or _nothing_waits(held, accounts)
     targets = [Target(account) for account in accounts]
     async with database.transaction(owner, "publish it now") as connection:
-        return await _plan(connection, owner, post, targets, lambda now, _: at_once(now, zone))
+        return await plan(connection, owner, post, targets, lambda now, _: at_once(now, zone))
+
+
+async def plan_after(
+    connection: Link, owner: str, post: UUID, accounts: Sequence[UUID], delay: timedelta, zone: str
+) -> list[Changed]:
+    """Plan a draft that a rule has made, in the caller's transaction: so long from now, with no lead and no jitter."""
+    targets = [Target(account) for account in accounts]
+    return await plan(connection, owner, post, targets, lambda now, _: at_once(now + delay, zone))
 
 
 async def reschedule(
@@ -230,14 +238,15 @@ def in_turn(rule: Rule, zone: str, after: datetime, posts: Sequence[Which]) -> M
     return dict(zip(posts, occurrences(rule, zone_of(zone), after), strict=False))
 
 
-async def _plan(
+async def plan(
     connection: Link, owner: str, post: UUID, targets: Sequence[Target], when: Callable[[datetime, Target], Slot]
 ) -> list[Changed]:
+    """Plan a post on accounts, each when `when` says, in the caller's transaction."""
     await TURN.run(connection, post)
     if (seen := await SHOW.first(connection, post, owner)) is None:
         raise missing_post()
     _refuse_state(seen)  # before anything is locked, so that what is said first is what matters most
-    wanted = list(targets) or [Target(await _default(connection, owner))]
+    wanted = list(targets) or [Target(await default_account(connection, owner))]
     names = await _accounts(connection, owner, wanted)
     held = await HOLD.all(connection, post)
     found = await locked(connection, owner, post)
@@ -287,7 +296,8 @@ async def _accounts(connection: Link, owner: str, targets: Sequence[Target]) -> 
     return names
 
 
-async def _default(connection: Link, owner: str) -> UUID:
+async def default_account(connection: Link, owner: str) -> UUID:
+    """Give the account a person publishes to when none is named."""
     found = await DEFAULT.first(connection, owner)
     if found is None:
         raise Problem("account.no_default", "Name an account, or choose a default one with `imprint account default`.")

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import UUID
 
 from imprint.engine.worker import ALL as WORKERS
 from imprint.engine.worker import Known
@@ -30,9 +31,13 @@ class DeadLetters:
 
 @dataclass(frozen=True)
 class Unknown:
-    """How many publications wait for a person's decision."""
+    """How many publications are unknown, how many of them ask a person, and how many alarms there were of a week."""
 
-    waiting: int
+    unknown: int
+    asking: int
+    examples: list[UUID] | None
+    duplicates: int
+    doubled: list[UUID]
 
 
 WORK = query("status_work", Work)
@@ -46,7 +51,7 @@ class Status:
 
     work: list[Work]
     dead_letters: list[DeadLetters]
-    unknown: int
+    unknown: Unknown
     workers: list[Known]
     held_why: str | None
 
@@ -55,7 +60,9 @@ class Status:
         return {
             "work": {row.kind: {k: v for k, v in asdict(row).items() if k != "kind"} for row in self.work},
             "deadLetters": {row.entrypoint: row.held for row in self.dead_letters},
-            "unknown": self.unknown,
+            "unknown": self.unknown.unknown,
+            "askingPerson": self.unknown.asking,
+            "duplicates": self.unknown.duplicates,
             "workers": [
                 {
                     "name": worker.name,
@@ -77,7 +84,7 @@ async def status(connection: Link) -> Status:
     return Status(
         work=await WORK.all(connection),
         dead_letters=await DEAD_LETTERS.all(connection),
-        unknown=(await UNKNOWN.one(connection)).waiting,
+        unknown=await UNKNOWN.one(connection),
         workers=await WORKERS.all(connection),
         held_why=incarnation.held_why if incarnation else None,
     )

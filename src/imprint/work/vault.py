@@ -17,7 +17,8 @@ from imprint.store.credential import MissingKey, Sealed, Unopenable, seal, unsea
 from imprint.store.key_ring import FILE, load
 from imprint.store.query import Link, query
 
-CREDENTIAL, ERRAND = "credential", "errand"
+CREDENTIAL, ERRAND, TARGET = "credential", "errand", "target"
+NOT_SIGNED_IN = "account.not_signed_in"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Vault:
         for last in (False, True):
             kept = await GET.first(connection, account)
             if kept is None:
-                raise Problem("account.not_signed_in", "This account has no sign-in; connect it.")
+                raise Problem(NOT_SIGNED_IN, "This account has no sign-in; connect it.")
             try:
                 text = self.unseal(account, CREDENTIAL, Sealed(kept.key_id, kept.nonce, kept.sealed))
                 return Opened(kept, _login(platform(kept.platform), text))

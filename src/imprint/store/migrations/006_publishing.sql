@@ -33,11 +33,13 @@ BEGIN
 END $$;
 
 -- One try of one worker; the fence names it. What it was about to send is the publication's snapshot, here its hash.
+-- drift: how long after its time it was begun.
 CREATE TABLE attempt (
     publication_id uuid NOT NULL REFERENCES publication ON DELETE CASCADE,
     fence bigint NOT NULL,
     worker text,
     began_at timestamptz NOT NULL DEFAULT imprint_now(),
+    drift interval,
     intent_at timestamptz,
     deadline timestamptz,
     request_sha256 text,
@@ -54,8 +56,9 @@ CREATE TABLE attempt (
     CONSTRAINT attempt_ended_somehow CHECK ((ended_at IS NULL) = (outcome IS NULL)),
     CONSTRAINT attempt_published_has_an_id CHECK (outcome <> 'published' OR remote_id IS NOT NULL)
 );
--- For the figures: how many ended how, and how long they took.
+-- For the figures: how many ended how, how long they took, and how late they began.
 CREATE INDEX attempt_ended ON attempt (ended_at) INCLUDE (outcome, began_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX attempt_began ON attempt (began_at) INCLUDE (drift);
 
 -- A file that a platform has taken, so that the next try does not upload it again. What was uploaded for an older
 -- revision of the post is not used for a newer one: platforms keep title and tags with the upload.

@@ -113,3 +113,72 @@ CREATE INDEX content_of_owner ON content (owner, created_at, id) WHERE deleted_a
 CREATE INDEX content_of_owner_by_status ON content (owner, status, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX account_of_owner ON account (owner);
 CREATE INDEX publication_on_account ON publication (account_id, due_at) WHERE deleted_at IS NULL AND status <> 'cancelled';
+
+-- The audit as a chain: each line holds the hash of itself and of the line before it of the same row. Whoever moves a
+-- row holds its lock, so that its lines come one after the other and nobody waits for anybody else's.
+ALTER TABLE audit ADD COLUMN sha256 bytea CHECK (length(sha256) = 32);
+CREATE FUNCTION audit_hash(earlier bytea, line audit) RETURNS bytea LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
+    SELECT sha256(coalesce(earlier, '') || convert_to(jsonb_build_array(line.id, extract(epoch FROM line.at)::text,
+        line.lifecycle, line.row_id, line.move, line.source, line.target, line.actor, line.reason)::text, 'UTF8'))
+$$;
+CREATE FUNCTION audit_chain() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    NEW.sha256 := audit_hash((SELECT sha256 FROM audit WHERE row_id = NEW.row_id ORDER BY id DESC LIMIT 1), NEW);
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_chain BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION audit_chain();
+ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_chain;
+
+-- What was written before there was a chain is chained now.
+ALTER TABLE audit DISABLE TRIGGER audit_refuse;
+DO $$
+DECLARE
+    line audit;
+    earlier audit;
+BEGIN
+    FOR line IN SELECT * FROM audit ORDER BY row_id, id LOOP
+        line.sha256 := audit_hash(CASE WHEN earlier.row_id = line.row_id THEN earlier.sha256 END, line);
+        UPDATE audit SET sha256 = line.sha256 WHERE id = line.id;
+        earlier := line;
+    END LOOP;
+END $$;
+ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_refuse;
+ALTER TABLE audit ALTER COLUMN sha256 SET NOT NULL;
+
+-- A seal holds the hash of the seal before it and of every line up to a number, so that none can vanish. It is made in
+-- two steps: sha256 is filled when every transaction has ended that could still write a line with a smaller number.
+CREATE TABLE audit_seal (
+    number bigint PRIMARY KEY CHECK (number > 0),
+    upto bigint NOT NULL,
+    after_all xid8 NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT imprint_now(),
+    lines bigint CHECK (lines > 0),
+    sha256 bytea CHECK (length(sha256) = 32),
+    CONSTRAINT audit_seal_is_whole CHECK ((lines IS NULL) = (sha256 IS NULL))
+);
+CREATE UNIQUE INDEX audit_seal_open ON audit_seal ((sha256 IS NULL)) WHERE sha256 IS NULL;
+CREATE FUNCTION audit_seal_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'a seal is never broken: % is refused', TG_OP USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER audit_seal_stays BEFORE UPDATE ON audit_seal FOR EACH ROW WHEN (OLD.sha256 IS NOT NULL)
+    EXECUTE FUNCTION audit_seal_stays();
+CREATE TRIGGER audit_seal_kept BEFORE DELETE OR TRUNCATE ON audit_seal
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_seal_stays();
+ALTER TABLE audit_seal ENABLE ALWAYS TRIGGER audit_seal_stays;
+ALTER TABLE audit_seal ENABLE ALWAYS TRIGGER audit_seal_kept;
+INSERT INTO chore (name, every) VALUES ('audit', interval '5 min');
+
+-- Rows that are not where the last line about them says, of every lifecycle there is.
+CREATE FUNCTION audit_disagreements() RETURNS TABLE (lifecycle text, row_id uuid, status text, told text)
+LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
+DECLARE
+    of_table text;
+BEGIN
+    FOR of_table IN SELECT DISTINCT m.lifecycle FROM lifecycle_move m ORDER BY 1 LOOP
+        RETURN QUERY EXECUTE format(
+            'SELECT %1$L::text, t.id, t.status, a.target FROM %1$I t LEFT JOIN LATERAL (SELECT target FROM audit '
+            'WHERE audit.row_id = t.id AND audit.lifecycle = %1$L ORDER BY audit.id DESC LIMIT 1) a ON true '
+            'WHERE a.target IS DISTINCT FROM t.status', of_table);
+    END LOOP;
+END $$;

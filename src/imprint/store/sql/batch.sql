@@ -14,12 +14,12 @@ INSERT INTO batch_turn (batch_id, at) VALUES ($1, $2)
 
 -- name: batch_alone
 -- Keeps the clock from taking back leases until the transaction ends: both take many posts, and would do so crosswise.
-SELECT pg_advisory_xact_lock(hashtext('publication_expire'))
+SELECT FROM pg_advisory_xact_lock(hashtext('publication_expire'))
 
 -- name: batch_take_turns
 -- Takes a person's turn on many posts, in the order of their ids.
-SELECT pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended(id::text, 0))
-FROM (SELECT DISTINCT id FROM unnest($1::uuid[]) AS given (id) ORDER BY id) AS post
+SELECT FROM (SELECT DISTINCT id FROM unnest($1::uuid[]) AS given (id) ORDER BY id) AS post,
+    LATERAL pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended(post.id::text, 0))
 
 -- name: batch_hold_publications
 -- Keeps the publications of many posts as they are until the transaction ends; always taken before the posts.

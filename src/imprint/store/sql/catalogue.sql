@@ -21,3 +21,10 @@ JOIN publication u ON u.account_id = a.id AND u.due_at >= $2::timestamptz AND u.
 JOIN post p ON p.id = u.post_id AND p.owner = $1 AND p.deleted_at IS NULL
 WHERE a.owner = $1 AND (u.due_at, u.id) > ($4::timestamptz, $5::uuid)
 ORDER BY u.due_at, u.id LIMIT $6
+
+-- name: catalogue_history
+-- Everything that happened to a post of a person and to its publications, in order.
+SELECT a.id, a.at, a.lifecycle, a.row_id, a.move, a.source, a.target, a.actor, a.reason FROM audit a
+WHERE a.row_id IN (SELECT p.id FROM post p WHERE p.id = $1 AND p.owner = $2 UNION ALL
+    SELECT u.id FROM publication u JOIN post p ON p.id = u.post_id WHERE p.id = $1 AND p.owner = $2)
+ORDER BY a.id

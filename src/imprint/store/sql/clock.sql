@@ -67,6 +67,12 @@ WITH due AS (
 UPDATE publication p SET held_until = imprint_now() + interval '60 s', held_why = 'queue' FROM due WHERE p.id = due.id
 RETURNING p.id::text AS key, 0 AS priority, true AS go
 
+-- name: clock_publication_soon
+-- Looks again in a moment at publications whose last job has not left the queue yet, since no second one was taken.
+UPDATE publication SET held_until = imprint_now() + interval '0.5 s' FROM pgqueuer q
+WHERE q.dedupe_key = ANY (SELECT $1::text || ':' || key FROM unnest($2::text[]) AS key) AND q.status = 'picked'
+  AND publication.id = convert_from(q.payload, 'UTF8')::uuid AND publication.status IN ('pending', 'unknown')
+
 -- name: clock_source_due
 -- Hands over the first due source of every host that is free and that may be asked by now; the others of a host wait
 -- until the one before has ended (5 min at the latest).
@@ -132,6 +138,12 @@ WITH due AS (
     FROM asked WHERE t.batch_id = asked.batch_id AND asked.more AND t.batch_id NOT IN (SELECT batch_id FROM given)
 )
 SELECT batch_id::text AS key, 0 AS priority, false AS go FROM asked
+
+-- name: clock_source_soon
+-- Looks again in a moment at sources whose last job has not left the queue yet, since no second one was taken.
+UPDATE source SET held_until = imprint_now() + interval '0.5 s' FROM pgqueuer q
+WHERE q.dedupe_key = ANY (SELECT $1::text || ':' || key FROM unnest($2::text[]) AS key) AND q.status = 'picked'
+  AND source.id = convert_from(q.payload, 'UTF8')::uuid AND source.lease_until IS NULL
 
 -- name: clock_chore_due
 -- Hands over the chores that are due and sets their next time.

@@ -43,7 +43,12 @@ FROM pgqueuer_log WHERE job_id = $1 ORDER BY id
 WITH back AS (
     UPDATE pgqueuer SET status = 'queued', execute_after = statement_timestamp(), updated = statement_timestamp(),
         attempts = 0, queue_manager_id = NULL
-    WHERE id = $1 AND status = 'failed' RETURNING id, entrypoint, priority
+    WHERE id = $1 AND status = 'failed' RETURNING id, entrypoint, priority, payload
+), due AS (
+    -- A source is asked when its row says so, and after a failure that is later.
+    UPDATE source SET next_check_at = imprint_now(), held_until = imprint_now() + interval '60 s'
+    FROM back WHERE source.id = CASE back.entrypoint WHEN 'poll' THEN encode(back.payload, 'escape')::uuid END
+      AND source.lease_until IS NULL AND source.next_check_at > imprint_now()
 ), logged AS (
     INSERT INTO pgqueuer_log (job_id, status, entrypoint, priority) SELECT id, 'queued', entrypoint, priority FROM back
 )

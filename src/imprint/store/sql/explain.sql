@@ -20,7 +20,11 @@ SELECT u.id, u.post_id, a.platform, coalesce(a.label, a.name) AS account, a.stat
      WHERE r.account_id = u.account_id AND r.status = 'running' AND r.id <> u.id) AS busy_with,
     (SELECT i.held_why FROM incarnation i WHERE i.held_since IS NOT NULL) AS sends_held,
     EXISTS (SELECT FROM worker w WHERE w.seen_at > imprint_now() - interval '30 s') AS worker_alive,
-    progress.name AS uploading, progress.sent, progress.size
+    progress.name AS uploading, progress.sent, progress.size, u.batch_id AS batch, u.paused,
+    CASE WHEN u.turn = 'behind' THEN (
+        SELECT count(*) FROM publication b WHERE b.batch_id = u.batch_id
+          AND (b.turn = 'front' OR b.turn = 'behind' AND b.batch_place < u.batch_place)) END AS before_it,
+    (SELECT t.at FROM batch_turn t WHERE t.batch_id = u.batch_id AND u.turn = 'behind') AS turn_at
 FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id
 LEFT JOIN LATERAL (
     -- A host's circuit is known by its moment: the host is a secret of the sign-in.

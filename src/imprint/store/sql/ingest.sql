@@ -54,7 +54,8 @@ WITH given AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM fresh) AS chapters, (SELECT count(*) FROM fresh WHERE NOT silent) AS announced,
        (SELECT count(*) FROM carried WHERE new) AS releases, (SELECT count(*) FROM carried) AS carried,
-       (SELECT count(*) FROM told) AS notices
+       (SELECT count(*) FROM told) AS notices,
+       (SELECT count(*) FROM rule WHERE series_id = $1 AND enabled AND deleted_at IS NULL) AS rules
 
 -- name: ingest_complete
 -- Fills in what is known of chapters only now: a volume, a title.

@@ -12,10 +12,10 @@ WITH claimed AS (
       AND EXISTS (SELECT FROM account WHERE account.id = publication.account_id AND account.status = 'connected'
                     AND account.deleted_at IS NULL)
       AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
-    RETURNING id, fence, lease_until AS until, crashes
+    RETURNING id, fence, lease_until AS until, crashes, due_at
 ), began AS (
-    INSERT INTO attempt (publication_id, fence, worker)
-    SELECT id, fence, nullif(current_setting('imprint.actor', true), '') FROM claimed
+    INSERT INTO attempt (publication_id, fence, worker, drift)
+    SELECT id, fence, nullif(current_setting('imprint.actor', true), ''), imprint_now() - due_at FROM claimed
 )
 SELECT id, fence, until, crashes FROM claimed
 

@@ -27,6 +27,11 @@ ON CONFLICT (key) DO UPDATE SET (gap, next_at) = (
 )
 RETURNING gap, next_at
 
+-- name: pace_rest
+-- Leaves the key alone for a while; the gap between calls stays as it is.
+INSERT INTO pace AS p (key, gap, next_at) VALUES ($1, $2::interval, imprint_now() + $3::interval)
+ON CONFLICT (key) DO UPDATE SET next_at = greatest(p.next_at, imprint_now() + $3)
+
 -- name: pace_ease
 -- Shrinks the gap between calls towards the least; at the least there is nothing to write.
 UPDATE pace SET gap = least(greatest(gap * $4::double precision, $2::interval), $3::interval)

@@ -10,6 +10,13 @@ SELECT DISTINCT remote_id AS id FROM publication
 WHERE account_id = $1 AND status = 'success' AND published_at >= $2::timestamptz - interval '1 day' AND id <> $3
   AND remote_id IS NOT NULL
 
+-- name: reconcile_twins
+-- How many other publications of an account have the same title and may be out without our knowing as what.
+SELECT count(*)::integer AS twins FROM publication
+WHERE account_id = $1 AND id <> $2 AND lower(btrim(snapshot::jsonb->>'title')) = lower(btrim($3))
+  AND (status IN ('unknown', 'running') AND intent_at IS NOT NULL OR status = 'pending' AND left_at IS NOT NULL
+       OR status = 'success' AND published_at >= $4::timestamptz - interval '1 day' AND (url IS NULL OR remote_id = url))
+
 -- name: reconcile_later
 -- Nothing was seen, or the look did not work; somebody looks again after a while.
 UPDATE publication SET look_at = imprint_now() + $3::interval, looks = looks + $4::integer, held_until = $5, held_why = NULL

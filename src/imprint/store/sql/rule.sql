@@ -2,6 +2,7 @@
 -- Makes a rule.
 INSERT INTO rule (owner, series_id, title, body, tags, delay, zone)
 SELECT $1, s.id, $3, $4, $5, $6, $7 FROM series s WHERE s.id = $2 AND s.owner = $1 AND s.deleted_at IS NULL
+FOR SHARE OF s  -- not while chapters come in: whoever takes them in must know whether there are rules
 RETURNING id
 
 -- name: rule_add_accounts
@@ -21,8 +22,9 @@ WHERE r.owner = $1 AND r.deleted_at IS NULL AND ($2::uuid IS NULL OR r.series_id
 
 -- name: rule_enable
 -- Turns a rule on again, for what is found from now on.
-UPDATE rule SET enabled = true, since = imprint_now()
-WHERE id = $1 AND owner = $2 AND deleted_at IS NULL AND NOT enabled RETURNING id
+UPDATE rule r SET enabled = true, since = imprint_now()
+FROM (SELECT s.id FROM rule o JOIN series s ON s.id = o.series_id WHERE o.id = $1 FOR SHARE OF s) AS kept
+WHERE r.id = $1 AND r.series_id = kept.id AND r.owner = $2 AND r.deleted_at IS NULL AND NOT r.enabled RETURNING r.id
 
 -- name: rule_disable
 -- Turns a rule off.

@@ -35,4 +35,4 @@ DELETE FROM session WHERE person_id = $1 AND ($2::uuid IS NULL OR id <> $2)
 
 -- name: session_forget
 -- Forgets sessions that have ended.
-DELETE FROM session WHERE expires_at < imprint_now() OR seen_at < imprint_now() - $1::interval
+DELETE FROM session WHERE expires_at < imprint_now()

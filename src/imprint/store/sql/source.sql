@@ -39,12 +39,6 @@ UPDATE source SET priority = CASE WHEN status = 'resting' THEN priority ELSE coa
     priority_fixed = $2 IS NOT NULL
 WHERE id = $1 AND deleted_at IS NULL RETURNING id
 
--- name: source_read_anew
--- Lets a source be asked again at once, for everything it has.
-UPDATE source SET etag = NULL, last_modified = NULL, cursor = NULL, read_all_at = NULL, held_until = NULL,
-    next_check_at = least(next_check_at, imprint_now())
-WHERE id = $1 AND deleted_at IS NULL RETURNING id
-
 -- name: source_remove
 -- Removes a source, softly; who asks it at this moment has lost it. What it has brought stays.
 UPDATE source SET deleted_at = imprint_now(), lease_until = NULL, fence = fence + 1

@@ -1,0 +1,123 @@
+"""The same for many posts, each by itself: a problem with one does not stop the others."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from imprint.api.gate import needs, router
+from imprint.api.post_moves import On, Reschedule, Schedule, move, plan, zone_of_post
+from imprint.api.shape import Given, Outcomes
+from imprint.api.site import Here, Me
+from imprint.work import bulk, schedule
+from imprint.work import post as posts
+from imprint.work.schedule import Changed
+from imprint.work.scope import Scope
+
+routes = router("posts")
+WRITE = needs(Scope.POSTS_WRITE)
+
+Ids = Annotated[list[UUID], Field(min_length=1, max_length=500, description="The posts.")]
+
+
+class Many(Given):
+    """Which posts."""
+
+    ids: Ids
+
+
+class ManyOn(On):
+    """Which posts, on which accounts."""
+
+    ids: Ids
+
+
+class ScheduleMany(Schedule):
+    """Which posts, when and where."""
+
+    ids: Ids
+
+
+class RescheduleMany(Reschedule):
+    """Which posts, and their other time."""
+
+    ids: Ids
+
+
+@routes.post("/posts/bulk/ready", response_model=Outcomes, openapi_extra=WRITE)
+async def ready(site: Here, me: Me, given: Many) -> dict[str, Any]:
+    """Declare posts ready."""
+    return await _each(given.ids, lambda post: posts.ready(site.database, me.owner, post))
+
+
+@routes.post("/posts/bulk/reopen", response_model=Outcomes, openapi_extra=WRITE)
+async def reopen(site: Here, me: Me, given: Many) -> dict[str, Any]:
+    """Take posts back."""
+    return await _each(given.ids, lambda post: posts.reopen(site.database, me.owner, post))
+
+
+@routes.post("/posts/bulk/schedule", response_model=Outcomes, openapi_extra=WRITE)
+async def schedule_(site: Here, me: Me, given: ScheduleMany) -> dict[str, Any]:
+    """Plan posts, all for the same time."""
+    return await _each(given.ids, lambda post: plan(site, me.owner, post, given))
+
+
+@routes.post("/posts/bulk/reschedule", response_model=Outcomes, openapi_extra=WRITE)
+async def reschedule(site: Here, me: Me, given: RescheduleMany) -> dict[str, Any]:
+    """Give what waits of posts another time."""
+    return await _each(given.ids, lambda post: move(site, me.owner, post, given))
+
+
+@routes.post("/posts/bulk/unschedule", response_model=Outcomes, openapi_extra=WRITE)
+async def unschedule(site: Here, me: Me, given: ManyOn) -> dict[str, Any]:
+    """Cancel what waits of posts."""
+    return await _each(
+        given.ids, lambda post: schedule.unschedule(site.database, me.owner, post, accounts=given.accounts)
+    )
+
+
+@routes.post("/posts/bulk/publish", response_model=Outcomes, openapi_extra=WRITE)
+async def publish(site: Here, me: Me, given: ManyOn) -> dict[str, Any]:
+    """Let posts go at once."""
+
+    async def one(post: UUID) -> list[Changed]:
+        zone = await zone_of_post(site, me.owner, post)
+        return await schedule.publish_now(site.database, me.owner, post, zone=zone, accounts=given.accounts)
+
+    return await _each(given.ids, one)
+
+
+@routes.post("/posts/bulk/cancel", response_model=Outcomes, openapi_extra=WRITE)
+async def cancel(site: Here, me: Me, given: ManyOn) -> dict[str, Any]:
+    """Stop posts."""
+    return await _each(given.ids, lambda post: schedule.cancel(site.database, me.owner, post, accounts=given.accounts))
+
+
+@routes.post("/posts/bulk/retry", response_model=Outcomes, openapi_extra=WRITE)
+async def retry(site: Here, me: Me, given: ManyOn) -> dict[str, Any]:
+    """Try again what failed of posts."""
+    return await _each(given.ids, lambda post: schedule.retry(site.database, me.owner, post, accounts=given.accounts))
+
+
+@routes.post("/posts/bulk/duplicate", response_model=Outcomes, openapi_extra=WRITE)
+async def duplicate(site: Here, me: Me, given: Many) -> dict[str, Any]:
+    """Copy posts; the result of each is the id of its copy."""
+    return await _each(given.ids, lambda post: posts.duplicate(site.database, me.owner, post))
+
+
+@routes.post("/posts/bulk/delete", response_model=Outcomes, openapi_extra=WRITE)
+async def delete(site: Here, me: Me, given: Many) -> dict[str, Any]:
+    """Delete posts."""
+    return await _each(given.ids, lambda post: schedule.delete(site.database, me.owner, post))
+
+
+async def _each(ids: list[UUID], act: Callable[[UUID], Awaitable[object]]) -> dict[str, Any]:
+    outcomes = await bulk.each(ids, act)
+    return {"outcomes": [{**each.as_data(_result(each.result)), "id": str(each.id)} for each in outcomes]}
+
+
+def _result(result: object) -> object:
+    if isinstance(result, list):
+        return [each.as_data() for each in result]
+    return str(result) if isinstance(result, UUID) else result

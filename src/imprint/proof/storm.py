@@ -1,0 +1,297 @@
+"""The storm: keeps so many workers at work, kills them, puts them to sleep, and skips the time in which all would wait."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from imprint.killpoint import POINTS
+from imprint.proof.ground import Ground
+from imprint.proof.nursery import Doom, Nursery
+from imprint.store.db import connect
+from imprint.store.query import Connection, Nothing, query
+
+CONCURRENCY = 4
+STEP, LOOK = 0.05, 0.25
+# A life of a worker that is killed at random; and of one whose point does not come.
+SHORT_LIFE, LONG_LIFE = (0.8, 4.0), (8.0, 15.0)
+# Points that are passed only when something is unknown.
+LOOKS = {"look_taken", "look_answered", "look_before_commit", "look_after_commit"}
+# Asleep before the intent: past the lease. After it: past the deadline of the request, on the sleeper's own clock.
+BEFORE_INTENT = ("claim_after_commit", "upload_before_id", "upload_after_id", "intent_before")
+AFTER_INTENT = ("intent_after", "request_left", "answer_read")
+LONG_SLEEP = 33.0
+AWAKE = 1.5
+# When everybody waits: so many looks in a row; or nothing has moved for so long.
+IDLE_LOOKS, IDLE_SECONDS = 2, 4.0
+# What a platform may still be doing for a worker that is dead.
+SETTLES = 0.3
+STOPS_WITHIN = 4.0
+SPREAD = 2.0
+FEW, BUSY = 3, 4
+WAVES = 20
+# A hop goes to the moment at which so many things must be looked at: each costs all workers a new start.
+TOGETHER = 5
+MOMENT = timedelta(seconds=0.5)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much is to be proved."""
+
+    publishes: int
+    kills: int
+    workers: int
+    token: bool
+    seed: int
+    lease: float
+    sleeps: int
+    long_sleeps: bool
+    seconds: float
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Name the points that can be passed on these platforms."""
+        never = {"look_answered"} if self.token else {"folder_before_appears", "folder_after_appears"}
+        return tuple(point for point in POINTS if point not in never)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far everything has come."""
+
+    due: int
+    queued: int
+    held: int
+    unknown: int
+    open: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long until something must be looked at."""
+
+    wait: timedelta
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A publication whose lease has ended without anybody having taken it back."""
+
+    id: UUID
+    fence: int
+
+
+PROGRESS = query("proof_progress", Progress)
+NEXT = query("proof_next", Wait)
+AGE_JOBS = query("proof_age_jobs", Nothing)
+OVERDUE = query("proof_overdue", Overdue)
+
+
+@dataclass
+class Worker:
+    """A worker that lives, as far as is known."""
+
+    number: int
+    doom: Doom | None
+    dies_at: float | None
+    pid: int = 0
+    wakes_at: float | None = None
+
+    @property
+    def asleep(self) -> bool:
+        """Say whether it was put to sleep."""
+        return self.wakes_at is not None
+
+
+@dataclass
+class Storm:
+    """What happens, and what was counted of it."""
+
+    asked: Asked
+    ground: Ground
+    nursery: Nursery
+    dice: random.Random
+    hits: Counter[str] = field(default_factory=Counter)
+    random_kills: int = 0
+    sleeps: int = 0
+    recovered: list[float] = field(default_factory=list)
+    killed_at: dict[str, float] = field(default_factory=dict)
+    _workers: dict[int, Worker] = field(default_factory=dict)
+    _born: int = 0
+    _overdue: dict[tuple[UUID, int], float] = field(default_factory=dict)
+    _unknown: bool = False
+    _held_back: bool = False
+    _more: bool = True
+
+    @property
+    def kills(self) -> int:
+        """Count the kills, at points and at random."""
+        return sum(self.hits.values()) + self.random_kills
+
+    @property
+    def oldest(self) -> float:
+        """Say for how many seconds at most a lease that had ended was not taken back."""
+        return max([*self.recovered, *(time.monotonic() - since for since in self._overdue.values())], default=0.0)
+
+    @property
+    def over(self) -> bool:
+        """Say whether everybody may live from now on."""
+        return self.kills >= self.asked.kills
+
+    async def rage(self) -> None:
+        """Let it happen until everything is over, or the time is."""
+        ends_at = time.monotonic() + self.asked.seconds
+        listening = asyncio.create_task(self.nursery.listen(self._heard))
+        connection = await connect(self.ground.hops.url(self.ground.url))
+        idle, moved_at, before = 0, time.monotonic(), (0, 0, 0)
+        try:
+            while time.monotonic() < ends_at:
+                looks_at = time.monotonic() + LOOK
+                while time.monotonic() < looks_at:
+                    self._fates()
+                    await asyncio.sleep(STEP)
+                seen = await PROGRESS.one(connection, self._actors())
+                await self._watch_leases(connection)
+                self._unknown = seen.unknown > 0
+                self._more = seen.open > BUSY * self.asked.workers
+                now = (seen.open, self.kills, self.ground.planned)
+                moved_at, before = (moved_at, before) if now == before else (time.monotonic(), now)
+                await self._release(connection, nothing_left=seen.open == 0)
+                if seen.open == 0 and self.ground.planned >= self.asked.publishes:
+                    return
+                waits = seen.due + seen.queued + seen.held == 0 and seen.open > 0
+                idle = idle + 1 if waits else 0
+                if idle >= IDLE_LOOKS or time.monotonic() - moved_at > IDLE_SECONDS:
+                    connection = await self._hop(connection)
+                    idle, moved_at = 0, time.monotonic()
+        finally:
+            self._held_back = True
+            await connection.close()
+            await self._end_all(signal.SIGTERM)
+            await self._end_all(signal.SIGKILL)
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    def _heard(self, told: dict[str, Any]) -> None:
+        worker = self._workers.get(told["number"])
+        if "born" in told and worker is not None:
+            worker.pid = told["born"]
+        elif "hit" in told and told["ends"] == signal.SIGSTOP and worker is not None:
+            self.sleeps += 1
+            long = told["hit"] in AFTER_INTENT
+            worker.wakes_at = time.monotonic() + (LONG_SLEEP if long else self.asked.lease + 1)
+            self.killed_at[_actor(worker.pid)] = told["at"]
+        elif "hit" in told:
+            self.hits[told["hit"]] += 1
+        elif "ended" in told:
+            self.killed_at.setdefault(_actor(told["ended"]), told["at"])
+            self._workers.pop(told["number"], None)
+
+    def _fates(self) -> None:
+        """Kill whose time has come, wake the sleepers, and let new ones be born."""
+        now = time.monotonic()
+        for worker in list(self._workers.values()):
+            if worker.asleep and worker.wakes_at is not None and now >= worker.wakes_at:
+                self._signal(worker, signal.SIGCONT)
+                # Its clock may be behind by now, as no clock of one database can be: it is not to take anything new.
+                worker.wakes_at, worker.dies_at = None, now + AWAKE
+            elif worker.pid and not worker.asleep and worker.dies_at is not None and now >= worker.dies_at:
+                self.random_kills += 1
+                worker.dies_at = None
+                self._signal(worker, signal.SIGKILL)
+        awake = sum(not worker.asleep for worker in self._workers.values())
+        # When nobody has to die any more a few are quicker than many: each hop costs them all a new start.
+        wanted = min(FEW, self.asked.workers) if self.over and not self._more else self.asked.workers
+        for _ in range(awake, 0 if self._held_back else wanted):
+            self._bear()
+
+    def _bear(self) -> None:
+        doom, life = self._fate()
+        self._born += 1
+        born = Worker(self._born, doom, None if life is None else time.monotonic() + self.dice.uniform(*life))
+        self._workers[born.number] = born
+        arguments = ["worker", "--concurrency", str(CONCURRENCY), "--until-stdin-closes"]
+        self.nursery.bear(born.number, arguments, self.ground.environment(), doom)
+
+    def _fate(self) -> tuple[Doom | None, tuple[float, float] | None]:
+        asked = self.asked
+        if self.over:
+            return None, None
+        if self.sleeps < asked.sleeps * self.kills / asked.kills:
+            points = BEFORE_INTENT + AFTER_INTENT if asked.long_sleeps else BEFORE_INTENT
+            return Doom(self.dice.choice(points), 1, signal.SIGSTOP), LONG_LIFE
+        named = sum(self.hits.values())
+        if self.random_kills > named or (self.random_kills == named and self.dice.random() < 0.5):  # noqa: PLR2004
+            meant = Counter(worker.doom.point for worker in self._workers.values() if worker.doom)
+            points = tuple(each for each in asked.points if self._unknown or each not in LOOKS)
+            rarest = min(self.hits[each] + meant[each] for each in points)
+            point = self.dice.choice([each for each in points if self.hits[each] + meant[each] == rarest])
+            return Doom(point, 1 if point in LOOKS else self.dice.randint(1, 3)), LONG_LIFE
+        return None, SHORT_LIFE
+
+    async def _release(self, connection: Connection, *, nothing_left: bool) -> None:
+        """Plan the next wave when enough have died for it, so that the dying lasts as long as the publishing."""
+        left = self.asked.publishes - self.ground.planned
+        done = 1.0 if self.over or not self.asked.kills else self.kills / self.asked.kills
+        wave = max(1, self.asked.publishes // WAVES)
+        if left > 0 and (nothing_left or self.ground.planned / self.asked.publishes <= done + 1 / WAVES):
+            count = left if self.over else min(wave, left)
+            await self.ground.plan(connection, [self.dice.uniform(0, SPREAD) for _ in range(count)])
+
+    async def _watch_leases(self, connection: Connection) -> None:
+        now = time.monotonic()
+        overdue = {(row.id, row.fence) for row in await OVERDUE.all(connection)}
+        self.recovered += [now - since for each, since in self._overdue.items() if each not in overdue]
+        self._overdue = {each: self._overdue.get(each, now) for each in overdue}
+
+    async def _hop(self, connection: Connection) -> Connection:
+        """Stop everybody who is awake, skip to the next things that must be looked at, and go on."""
+        self._held_back = True
+        try:
+            await self._end_all(signal.SIGKILL, asleep=False)
+            await asyncio.sleep(SETTLES)
+            found = await NEXT.first(connection, TOGETHER + self.asked.publishes // 100)
+            if found is None:
+                return connection
+            skipped = found.wait + MOMENT
+            await AGE_JOBS.run(connection, skipped)
+            await connection.close()
+            self.ground.hop(skipped.total_seconds())
+            return await connect(self.ground.hops.url(self.ground.url))
+        finally:
+            self._held_back = False
+
+    async def _end_all(self, how: signal.Signals, *, asleep: bool = True) -> None:
+        """End everybody, or everybody who is awake, and wait for it a while."""
+        deadline = time.monotonic() + STOPS_WITHIN
+        asked: set[int] = set()
+        while left := [each for each in self._workers.values() if asleep or not each.asleep]:
+            if time.monotonic() > deadline:
+                return
+            for worker in left:
+                if worker.pid and worker.number not in asked:
+                    asked.add(worker.number)
+                    worker.dies_at = None
+                    self._signal(worker, signal.SIGKILL if worker.asleep else how)
+            await asyncio.sleep(STEP)
+
+    def _actors(self) -> list[str]:
+        return [_actor(each.pid) for each in self._workers.values() if each.pid and not each.asleep]
+
+    def _signal(self, worker: Worker, kind: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(worker.pid, kind)
+
+
+def _actor(pid: int) -> str:
+    """Name a worker as it names itself in the attempts."""
+    return f"worker {socket.gethostname()}:{pid}"

@@ -1,0 +1,63 @@
+-- name: proof_account
+-- An account to publish on while something is proved.
+INSERT INTO account (platform, name, label, owner) VALUES ($1, $2, $2, $3) RETURNING id
+
+-- name: proof_posts
+-- A post for each title.
+INSERT INTO post (title, description, tags)
+SELECT title, 'Ink.', ARRAY['harbour', 'ink'] FROM unnest($1::text[]) AS title RETURNING id
+
+-- name: proof_files
+-- The same file for every post.
+INSERT INTO post_file (post_id, content_id, position) SELECT post, $2, 0 FROM unnest($1::uuid[]) AS post
+
+-- name: proof_ready
+-- Says of posts that they can go out.
+UPDATE post SET status = 'draft' WHERE id = ANY ($1::uuid[]) AND status = 'review'
+
+-- name: proof_plan
+-- Plans each post on the account beside it, so many seconds from now.
+INSERT INTO publication (post_id, account_id, scheduled_at, zone, due_at)
+SELECT post, account, imprint_now() + seconds * interval '1 second', 'UTC', imprint_now() + seconds * interval '1 second'
+FROM unnest($1::uuid[], $2::uuid[], $3::double precision[]) AS planned (post, account, seconds) RETURNING id
+
+-- name: proof_progress
+-- How far everything has come: what is due, in the queue or just picked, in the hands of these workers, unknown, and
+-- not over yet.
+SELECT count(*) FILTER (WHERE u.status <> 'running' AND u.wake_at <= imprint_now()) AS due,
+    (SELECT count(*) FROM pgqueuer WHERE entrypoint IN ('publish', 'reconcile')
+        AND (status = 'queued' OR (status = 'picked' AND updated > now() - interval '2 s'))) AS queued,
+    count(*) FILTER (WHERE u.status = 'running' AND EXISTS (
+        SELECT FROM attempt a WHERE a.publication_id = u.id AND a.fence = u.fence AND a.worker = ANY ($1::text[])
+    )) AS held,
+    count(*) FILTER (WHERE u.status = 'unknown') AS unknown,
+    count(*) AS open
+FROM publication u WHERE u.wake_at < 'infinity'
+
+-- name: proof_next
+-- How long until the first few of everything that waits must be looked at.
+SELECT greatest(max(first.wake_at) - imprint_now(), interval '0') AS wait FROM (
+    SELECT wake_at FROM publication WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
+) AS first HAVING count(*) > 0
+
+-- name: proof_age_jobs
+-- Lets the queue's own times pass as well, when a proof skips time in which nobody would do anything.
+UPDATE pgqueuer SET heartbeat = heartbeat - $1::interval, execute_after = execute_after - $1::interval
+
+-- name: proof_overdue
+-- Every publication whose lease has ended without anybody having taken it back.
+SELECT id, fence FROM publication WHERE status = 'running' AND lease_until <= imprint_now()
+
+-- name: proof_ends
+-- Where every publication stands, as Imprint believes.
+SELECT u.id, p.title, a.platform, u.status, u.scheduled_at, u.wake_at IS NULL AS rests, u.held_why, u.error_code
+FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id
+
+-- name: proof_intents
+-- Every attempt at these publications whose request may have left, and how it ended.
+SELECT publication_id, worker, outcome, stage FROM attempt
+WHERE intent_at IS NOT NULL AND publication_id = ANY ($1::uuid[])
+
+-- name: proof_deaths
+-- How many attempts were given up for dead.
+SELECT count(*) AS count FROM attempt WHERE outcome = 'died'
