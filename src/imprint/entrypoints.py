@@ -17,6 +17,7 @@ from imprint.work.clean import clean
 from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
 from imprint.work.desk import Desk
 from imprint.work.journal import Journal
+from imprint.work.news import tell_forgotten
 from imprint.work.orphans import collect
 from imprint.work.poll import ATTEMPTS as POLL_ATTEMPTS
 from imprint.work.poll import Poller
@@ -39,6 +40,7 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
         "clean": partial(clean, database, settings),
         "content": partial(tend, database, stores, settings),
         "bytes": partial(collect, database, stores, settings),
+        "news": partial(tell_forgotten, database),
         "sign-ins": partial(refresh, database, Vault.of(settings), Wire()),
     }
 

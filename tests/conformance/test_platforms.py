@@ -78,7 +78,8 @@ async def test_upload_and_publish(stage: Stage) -> None:
     assert told == sorted(told)
     assert not told or told[-1] == made.files[0].size
     assert stage.effects(made) == 0
-    made = made.with_upload(remote)
+    made = await stage.platform.prepare(stage.http, stage.login, made.with_upload(remote))
+    assert stage.effects(made) == 0
     await stage.platform.check(stage.http, stage.login, made)
     receipt = await stage.platform.publish(stage.http, stage.login, made)
     assert receipt.remote_id

@@ -4,8 +4,10 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+from imprint.work.demo import Told
 from tests.journeys.test_up import PROGRAM
 
 README = Path(__file__).parent.parent.parent / "README.md"
@@ -52,3 +54,12 @@ def test_the_eye_for_the_readme_is_sharp() -> None:
     """A comparison of nothing would prove nothing."""
     assert len(shown()) > 20
     assert squeezed("  01:52:03  a   b in 1 s") == squeezed("11:00:00 a b in 27 s")
+
+
+def test_what_went_wrong_is_not_called_well() -> None:
+    """Twice, lost or not out in our own books: each is enough for exit code 1."""
+    well = Told(7, 9, 9, 0, 0, "no", {}, 1)
+    assert well.well
+    assert not any(
+        wrong.well for wrong in (replace(well, duplicates=1), replace(well, lost=1), replace(well, published=8))
+    )

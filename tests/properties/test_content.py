@@ -30,7 +30,7 @@ from imprint.work import content as contents
 from imprint.work import mismatch
 from imprint.work.backfill import Options, backfill
 from imprint.work.upload import Wanted, ask_again, confirm, reap
-from tests.conftest import TEMPLATE, created
+from tests.conftest import TEMPLATE, _created
 from tests.work.scene import JPEG, OWNER, PNG, Scene, scene
 from tests.work.test_derive import Flaky
 
@@ -391,7 +391,7 @@ def machine(server_and_url: tuple[str, asyncio.Runner], home: Path) -> Iterator[
 def server_and_url(server: Server) -> Iterator[tuple[str, asyncio.Runner]]:
     """Make a database from a test that is not async itself."""
     with asyncio.Runner() as runner:
-        made = asynccontextmanager(created)(server, TEMPLATE)
+        made = asynccontextmanager(_created)(server, TEMPLATE)
         yield runner.run(made.__aenter__()), runner
         runner.run(made.__aexit__(None, None, None))
 

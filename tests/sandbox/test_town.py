@@ -13,6 +13,7 @@ from imprint.platforms.deviantart import DeviantArt
 from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.platforms.failure import NoAnswer, RateLimited
 from imprint.platforms.login import Errand
+from imprint.platforms.registry import PLATFORMS
 from imprint.platforms.webhook import Webhook, WebhookLogin
 from imprint.problem import Problem
 from imprint.sandbox.town import Town, town
@@ -70,6 +71,27 @@ async def test_one_who_has_signed_in_is_not_asked(running: Town, browser: httpx2
     await DeviantArt().check(Wire().within(5), login, work())
     asked = await browser.get(errand.url.replace("/~painter", ""), follow_redirects=False)
     assert (asked.status_code, "Who are you?" in asked.text) == (200, True)
+
+
+@pytest.mark.parametrize("name", ["bluesky", "mastodon", "wordpress"])
+async def test_each_sign_leads_to_an_account(running: Town, browser: httpx2.AsyncClient, name: str) -> None:
+    """What a sign says connects an account that can publish, and the work has a page there."""
+    of, http = PLATFORMS[name], Wire().within(10)
+    given = {ask.name: ask.default or "" for ask in of.asks} | answers(signs(running)[name])
+    login = await of.begin(http, given, "http://127.0.0.1:1/back")
+    if isinstance(login, Errand):
+        sent = await browser.get(login.url, follow_redirects=False)
+        login = await of.finish(http, login, sent.headers["location"])
+    assert "painter" in login.name
+    made = work(title="<b>Bold</b>")
+    made = made.with_upload(await of.upload(http, login, made, made.files[0], lambda _: None))
+    receipt = await of.publish(http, login, await of.prepare(http, login, made))
+    where = running.sandbox.log.effects(name)[0].data["url"]
+    page = (await browser.get(str(where))).text
+    assert "&lt;b&gt;Bold&lt;/b&gt;" in page
+    assert made.files[0].sha256 in page
+    assert receipt.url
+    assert str(where) in (await browser.get("/")).text
 
 
 async def test_a_work_has_a_page(running: Town, browser: httpx2.AsyncClient) -> None:

@@ -7,7 +7,12 @@ from tests.work.mortal import Mortal
 from tests.work.stage import BLUESKY, MASTODON, WORDPRESS, Stage
 
 # Dead between the intent and the first byte: nothing is out, but only a platform that knows our key can tell.
-BEFORE_IT_LEFT = {"after publish_intend", "before create the post", "before publish the status", "before publish the post"}
+BEFORE_IT_LEFT = {
+    "after publish_intend",
+    "before create the post",
+    "before publish the status",
+    "before publish the post",
+}
 
 
 @pytest.mark.parametrize("on", [BLUESKY, MASTODON, WORDPRESS])

@@ -7,7 +7,11 @@ from uuid import UUID
 import pytest
 
 from imprint.sandbox.faults import Fault
+from imprint.work.attach import attach
+from imprint.work.dry_run import dry_run
+from imprint.work.post import create, ready
 from imprint.work.schedule import publish_now, retry
+from tests.images.pictures import noise
 from tests.work.posts import OWNER
 from tests.work.stage import BLUESKY, DEVIANTART, FOLDER, MASTODON, WEBHOOK, Stage
 
@@ -80,6 +84,20 @@ async def test_a_file_that_the_platform_has_thrown_away_goes_again(play: Stage, 
     assert play.uploads() == 2
 
 
+@pytest.mark.parametrize("does", [Fault.RESET_AFTER, Fault.RESET_BEFORE, Fault.RATE_LIMIT, Fault.REFUSE])
+async def test_a_thread_that_breaks_off_is_whole_in_the_end(play: Stage, does: Fault) -> None:
+    """Its first post is out and the second goes wrong: unknown, then sent again, and no part of it is there twice."""
+    text = " ".join(f"Sentence number {number} of the thread." for number in range(25))
+    publication = await play.due(on=BLUESKY, overrides={BLUESKY: {"thread": True, "text": text}})
+    play.fault(does, path="*putRecord", skip=1)
+    await play.publish(publication)
+    assert await play.state(publication) == "unknown"
+    await play.out(publication)
+    assert await play.state(publication) == "success"
+    keys = [each.data["key"] for each in play.box.log.effects(BLUESKY)]
+    assert len(keys) == len(set(keys)) == 3
+
+
 async def test_one_of_five_fails_alone(play: Stage) -> None:
     """One post on five platforms, one of which refuses it: four are out at once, and the fifth can be retried alone."""
     accounts = {on: await play.account(on) for on in (BLUESKY, DEVIANTART, FOLDER, MASTODON, WEBHOOK)}
@@ -99,3 +117,20 @@ async def test_one_of_five_fails_alone(play: Stage) -> None:
     await play.out(publications[MASTODON])
     assert await play.read("SELECT status FROM post WHERE id = $1", post) == "published"
     assert await play.seen(publications[MASTODON]) == [5]
+
+
+async def test_a_picture_that_is_too_large_for_one_is_sent_whole_to_another(play: Stage) -> None:
+    """Only the platform that does not take it gets a rendition, the largest that fits; the dry run says so before."""
+    accounts = [await play.account(on) for on in (BLUESKY, MASTODON)]
+    post = await create(play.database, OWNER, {"title": "Noise"})
+    data = noise(1200, 1200).pngsave_buffer(compression=1)
+    await attach(play.database, OWNER, post, await play.at.uploaded(data))
+    await ready(play.database, OWNER, post)
+    planned = await publish_now(play.database, OWNER, post, accounts=accounts)
+    shown = await dry_run(play.database, play.at.stores, play.desk.vault, OWNER, post)
+    assert {each.account.platform: bool(each.files[0].why) for each in shown} == {BLUESKY: True, MASTODON: False}
+    await play.all_out([each.id for each in planned])
+    sizes = {each.site: int(str(each.data["size"])) for each in play.box.log.entries("upload")}
+    assert sizes[MASTODON] == len(data) > 2_000_000
+    assert sizes[BLUESKY] <= 2_000_000
+    assert len(play.effects()) == 2

@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    on: Annotated[str, typer.Argument(help="The platform: deviantart, folder or webhook.", metavar="PLATFORM")],
+    on: Annotated[str, typer.Argument(help="The platform; `imprint platforms` lists them.", metavar="PLATFORM")],
     *,
     name: Annotated[str | None, typer.Option("--name", help="What you call it.", metavar="NAME")] = None,
     answers: Answers = None,

@@ -1,7 +1,7 @@
 """Proving: anyone can check on their own machine what Imprint promises."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -11,6 +11,8 @@ from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.problem import Exit
 
 Report = Mapping[str, Any]
+# The parts of a report that are tables.
+TABLES = ("table", "ablations")
 
 
 class Proofs(Protocol):
@@ -18,6 +20,18 @@ class Proofs(Protocol):
 
     def kills(self, publishes: int, kills: int, workers: int, *, token: bool, seed: int) -> Report:
         """Kill workers while they publish."""
+        ...
+
+    def model(self) -> Report:
+        """Explore every interleaving of a small world."""
+        ...
+
+    def database(self, stops: int, *, seed: int) -> Report:
+        """Stop PostgreSQL hard while everybody works."""
+        ...
+
+    def defects(self, only: Sequence[str]) -> Report:
+        """Put mistakes back one at a time."""
         ...
 
 
@@ -49,10 +63,59 @@ def register(app: typer.Typer, proofs: Open) -> None:
         What came out, and how often, is read from the sandbox's own log. Exit code 1 when anything is wrong.
         """
         _begin()
-        seed = random.randrange(2**31) if seed is None else seed  # noqa: S311 - no secret
+        seed = _seed(seed)
         if not as_json:
             say(f"{publishes} publications, {workers} workers, {kills} kills, seed {seed}. This takes a while.")
         _end(proofs().kills(publishes, kills, workers, token=not no_token, seed=seed), as_json=as_json)
+
+    @group.command()
+    def model(*, as_json: AsJson = False) -> None:
+        """Explore every interleaving of two workers, a clock, a person and three faults.
+
+        What to do next is decided by the code that is shipped. Three times something is taken out of the protocol, to
+        see that the model would notice.
+        """
+        _begin()
+        _end(proofs().model(), as_json=as_json)
+
+    @group.command()
+    def database(
+        *,
+        stops: Annotated[int, typer.Option(min=1, help="How many times it is stopped.", metavar="N")] = 20,
+        seed: Seed = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Stop the database hard while everybody works.
+
+        By turns it is killed and stopped at once, under publishing, uploading and ingesting; whatever was answered must
+        be there afterwards, and everything must go on within 10 seconds.
+        """
+        _begin()
+        seed = _seed(seed)
+        if not as_json:
+            say(f"{stops} stops, seed {seed}. This takes a while.")
+        _end(proofs().database(stops, seed=seed), as_json=as_json)
+
+    @group.command()
+    def defects(
+        *,
+        only: Annotated[
+            list[str] | None, typer.Option("--only", help="Only this one; may be repeated.", metavar="NAME")
+        ] = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Put mistakes back one at a time, and see which test notices.
+
+        They are those of the programs that came before, each a small change of a copy of the source. Needs a checkout.
+        """
+        _begin()
+        if not as_json:
+            say("Each defect is put into a copy of the source. This takes some minutes.")
+        _end(proofs().defects(only or []), as_json=as_json)
+
+
+def _seed(given: int | None) -> int:
+    return random.randrange(2**31) if given is None else given  # noqa: S311 - no secret
 
 
 def _begin() -> None:
@@ -74,9 +137,16 @@ def _show(report: Report) -> None:
     for name, value in report.items():
         if isinstance(value, Mapping):
             print_table(name.replace("_", " "), ["", ""], list(value.items()))
+    for name in TABLES:
+        if rows := report.get(name):
+            print_table(name, list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
     for line in report["wrong"]:
         say(f"WRONG: {line}")
     if nothing := report.get("proved_nothing"):
         say(f"This run has proved nothing: {', '.join(nothing)}.")
     elif not report["wrong"]:
         say("Nothing is wrong.")
+
+
+def _cell(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

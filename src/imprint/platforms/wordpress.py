@@ -48,7 +48,7 @@ class WordPressLogin(Login):
 
 
 class WordPressOptions(BaseModel):
-    """What can be set for WordPress alone: the slug, categories by their names, an excerpt, and how pictures are shown."""
+    """What can be set for WordPress alone: slug, categories by their names, an excerpt, and how pictures are shown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
@@ -136,11 +136,15 @@ class WordPress:
 
     async def prepare(self, http: Http, login: WordPressLogin, work: Work) -> Work:
         """Look whether the post is there already, and find or make its tags and categories."""
-        slug, found = slug_of(work), await self.find(http, login, work, work.made_at)
+        if "post" in work.prepared:
+            return work
+        found = await self.find(http, login, work, work.made_at)
         if found is not None:
             return work.with_prepared({"post": found.remote_id, "url": found.url or ""})
-        if await _posts(http, login, {"slug": slug}):
-            raise Refused("wordpress.slug_taken", f"Another post of this site has the slug {slug}; choose one.")
+        # Only a slug that a person has chosen can be another post's; ours has the publication in it.
+        slug = _options(work).slug
+        if slug is not None and await _posts(http, login, {"slug": slug}):
+            raise Refused("wordpress.slug_taken", f"Another post of this site has the slug {slug}; choose another.")
         for kind, name in _terms(work):
             if f"{kind}:{name}" not in work.prepared:
                 work = work.with_prepared({f"{kind}:{name}": await _term(http, login, KINDS[kind], name)})

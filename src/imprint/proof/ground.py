@@ -8,7 +8,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,16 +96,17 @@ class Ground:
         # Hops must not make it end: that a renewal dies with its worker is another promise, and has its own tests.
         return login.model_copy(update={"expires_at": datetime.now(UTC) + timedelta(days=30)})
 
-    async def plan(self, connection: Link, seconds: Sequence[float]) -> None:
-        """Plan a post for each of these moments from now, on the accounts in turn."""
+    async def plan(self, connection: Link, seconds: Sequence[float]) -> list[UUID]:
+        """Plan a post for each of these moments from now, on the accounts in turn, and give the publications."""
         places = range(self.planned, self.planned + len(seconds))
         async with connection.transaction():
             posts = [row.id for row in await POSTS.all(connection, [f"Harbour {place:06}" for place in places])]
             await FILES.run(connection, posts, self.content)
             await READY.run(connection, posts)
             accounts = [self.accounts[place % len(self.accounts)] for place in places]
-            await PLAN.all(connection, posts, accounts, list(seconds))
+            made = await PLAN.all(connection, posts, accounts, list(seconds))
         self.planned += len(seconds)
+        return [row.id for row in made]
 
     def hop(self, seconds: float) -> None:
         """Skip time, at the sandbox as well."""
@@ -128,10 +129,18 @@ class Ground:
         return Counter(str(each.data["does"]) for each in self.box.log.entries("fault"))
 
     def bugs(self) -> list[str]:
-        """Give what the workers have complained about that is nobody's fault but Imprint's."""
+        """Give what the workers have said that none may ever say: that there is a bug, or that it came out twice."""
         path = self.home / WORKERS_LOG
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        return [line[:500] for line in lines if '"error"' in line or "bug" in line or "Traceback" in line]
+        said = [str(_told(line).get("event", line)) for line in lines]
+        return [each[:500] for each in said if "bug" in each.lower() or "twice" in each]
+
+
+def _told(line: str) -> dict[str, Any]:
+    with suppress(ValueError):
+        told = json.loads(line)
+        return told if isinstance(told, dict) else {}
+    return {}
 
 
 @contextmanager
@@ -173,5 +182,3 @@ def png(side: int, shade: int = 90) -> bytes:
     head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
     rows = (b"\0" + bytes([shade]) * side) * side
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-

@@ -67,7 +67,7 @@ async def prove_kills(nursery: Nursery, home: Path, of: Asked) -> dict[str, Any]
         _unreliable(ground)
         storm = Storm(of, ground, nursery, random.Random(of.seed))  # noqa: S311 - the same plan for the same seed
         await storm.rage()
-        return {**await _judged(ground, storm), "seconds": round(monotonic() - began, 1)}
+        return {**await judged(ground, storm), "seconds": round(monotonic() - began, 1)}
 
 
 def _unreliable(ground: Ground) -> None:
@@ -79,7 +79,8 @@ def _unreliable(ground: Ground) -> None:
     ground.box.sites[DEVIANTART].switch("refuses_second_publish", on=False)
 
 
-async def _judged(ground: Ground, storm: Storm) -> dict[str, Any]:
+async def judged(ground: Ground, storm: Storm) -> dict[str, Any]:
+    """Compare what Imprint believes with what was seen, and report."""
     connection = await connect(ground.hops.url(ground.url))
     try:
         ends = await ENDS.all(connection)

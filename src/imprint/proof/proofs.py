@@ -1,11 +1,15 @@
 """The proofs, each behind one call: what goes in is what the command line asks for, what comes out is the report."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from imprint.cli import session
+from imprint.proof.defects import prove_defects
 from imprint.proof.ground import WORKERS_LOG, scratch
 from imprint.proof.kills import asked, prove_kills
+from imprint.proof.model import prove_model
 from imprint.proof.nursery import Work, open_nursery
+from imprint.proof.outages import prove_database
 
 
 class Proofs:
@@ -19,8 +23,23 @@ class Proofs:
         with scratch() as home:
             nursery = open_nursery(self._work, home / WORKERS_LOG)
             try:
-                return session.run(
-                    prove_kills(nursery, home, asked(publishes, kills, workers, token=token, seed=seed))
-                )
+                return session.run(prove_kills(nursery, home, asked(publishes, kills, workers, token=token, seed=seed)))
+            finally:
+                nursery.close()
+
+    def model(self) -> dict[str, Any]:
+        """Explore every interleaving of a small world."""
+        return prove_model()
+
+    def defects(self, only: Sequence[str]) -> dict[str, Any]:
+        """Put mistakes back one at a time."""
+        return prove_defects(only)
+
+    def database(self, stops: int, *, seed: int) -> dict[str, Any]:
+        """Stop PostgreSQL hard while everybody works."""
+        with scratch() as home:
+            nursery = open_nursery(self._work, home / WORKERS_LOG)
+            try:
+                return session.run(prove_database(nursery, home, stops=stops, seed=seed))
             finally:
                 nursery.close()

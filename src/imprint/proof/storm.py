@@ -1,4 +1,4 @@
-"""The storm: keeps so many workers at work, kills them, puts them to sleep, and skips the time in which all would wait."""
+"""The storm: keeps workers at work, kills them, puts them to sleep, and skips the time in which all would wait."""
 
 import asyncio
 import os
@@ -7,7 +7,8 @@ import signal
 import socket
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -181,6 +182,24 @@ class Storm:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
+    @asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """Keep the workers at work inside the block, without a hop."""
+        listening, keeping = asyncio.create_task(self.nursery.listen(self._heard)), asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await self._end_all(signal.SIGTERM)
+            await self._end_all(signal.SIGKILL)
+            listening.cancel()
+            await asyncio.gather(listening, keeping, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        while True:
+            self._fates()
+            await asyncio.sleep(STEP)
+
     def _heard(self, told: dict[str, Any]) -> None:
         worker = self._workers.get(told["number"])
         if "born" in told and worker is not None:
@@ -227,8 +246,8 @@ class Storm:
         if self.over:
             return None, None
         if self.sleeps < asked.sleeps * self.kills / asked.kills:
-            points = BEFORE_INTENT + AFTER_INTENT if asked.long_sleeps else BEFORE_INTENT
-            return Doom(self.dice.choice(points), 1, signal.SIGSTOP), LONG_LIFE
+            beds = (*BEFORE_INTENT, *(AFTER_INTENT if asked.long_sleeps else ()))
+            return Doom(self.dice.choice(beds), 1, signal.SIGSTOP), LONG_LIFE
         named = sum(self.hits.values())
         if self.random_kills > named or (self.random_kills == named and self.dice.random() < 0.5):  # noqa: PLR2004
             meant = Counter(worker.doom.point for worker in self._workers.values() if worker.doom)

@@ -11,7 +11,7 @@ from typing import Any
 
 from imprint.platforms.webhook import WebhookLogin
 from imprint.problem import Problem
-from imprint.sandbox import serial_faults
+from imprint.sandbox import bluesky, serial_faults, wordpress
 from imprint.sandbox.deviantart_tokens import APP_NAME, CLIENT_ID, CLIENT_SECRET
 from imprint.sandbox.faults import Fault, Rule
 from imprint.sandbox.serial_world import World
@@ -72,12 +72,22 @@ def _signs(running: Sandbox, series: str) -> list[Sign]:
         "client_secret": CLIENT_SECRET,
         "app_name": APP_NAME,
     }
+    sky = {
+        "handle": bluesky.handle(ARTIST),
+        "app_password": bluesky.APP_PASSWORD,
+        "base_url": running.base_url("bluesky"),
+    }
+    blog = {"site": running.base_url("wordpress"), "username": ARTIST, "app_password": wordpress.APP_PASSWORD}
+    instance = {"instance": f"{running.base_url('mastodon')}/~{ARTIST}"}
     hook = {"url": login.url.get_secret_value(), "secret": login.secret.get_secret_value()}
     rule = '{"does": "reset_after", "path": "*/stash/publish", "times": 1}'
     return [
         Sign("gallery", f"{url}/"),
+        Sign("bluesky", _add("bluesky", f"{ARTIST} on bluesky", sky)),
         Sign("deviantart", _add("deviantart", ARTIST, art, "--follow")),
+        Sign("mastodon", _add("mastodon", f"{ARTIST} on mastodon", instance, "--follow")),
         Sign("webhook", _add("webhook", RECEIVER, hook)),
+        Sign("wordpress", _add("wordpress", f"{ARTIST} on wordpress", blog)),
         Sign("feed", f"{url}/feeds/1.rss"),
         Sign("mangadex", f"{url}/mangadex/manga/{series}/feed"),
         Sign("mangapark", f"{url}/mangapark/apo/"),

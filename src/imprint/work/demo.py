@@ -190,13 +190,15 @@ async def _chapter(stage: Stage) -> int:
     begun = await stage.box.tell("/sandbox/series", title="The Lighthouse Keeper", chapters=CHAPTERS)
     feed, dex = f"{stage.box.url}/feeds/{begun['number']}.rss", f"mangadex:{begun['id']}"
     one = await series.add(stage.database, stage.settings, YOU, feed, title="The Lighthouse Keeper")
-    await source.add(stage.database, stage.settings, YOU, one.id, dex)
 
     async def read() -> bool:
         async with stage.database.connection() as connection:
             carried = await source.listed(connection, YOU, one.id)
         return all(each.last_worked_at and not each.polling for each in carried)
 
+    # One after the other: they are on one host, which is asked one thing at a time.
+    await stage.see(read)
+    await source.add(stage.database, stage.settings, YOU, one.id, dex)
     await stage.see(read)
     body = "Read it at {url}"
     await rule.add(

@@ -21,6 +21,7 @@ from imprint.work import account as accounts
 from imprint.work.account import Waiting
 from imprint.work.add import add
 from imprint.work.attach import attach
+from imprint.work.explain import explain
 from imprint.work.painting import painting
 from imprint.work.post import create, ready
 from imprint.work.schedule import Target, schedule
@@ -187,7 +188,14 @@ class Stage:
                 await self.tell_news()
                 return value
         except TimeoutError:
-            raise Problem("demo.stuck", f"Nothing went on for {PATIENCE:.0f} seconds; is this machine busy?") from None
+            raise Problem("demo.stuck", await self._why_stuck()) from None
+
+    async def _why_stuck(self) -> str:
+        async with self.database.connection() as connection:
+            posts = dict.fromkeys(each.post_id for each in await self.all())
+            told = [each for post in posts for each in (await explain(connection, YOU, str(post))).publications]
+        waits = [f"{each.standing.account}: {each.next.sentence}" for each in told if not each.next.over]
+        return f"Nothing went on for {PATIENCE:.0f} seconds. {' '.join(waits) or 'Is this machine busy?'}"
 
     async def tell_news(self) -> None:
         """Tell the steps of every publication that were not told yet."""

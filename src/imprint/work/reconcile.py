@@ -16,6 +16,7 @@ from imprint.decisions import publishing as decisions
 from imprint.decisions.publishing import decide
 from imprint.engine.queue import Job
 from imprint.killpoint import here
+from imprint.lifecycles.publication import PublicationStatus
 from imprint.platforms.contract import Receipt
 from imprint.platforms.failure import Failure, SignInAgain
 from imprint.platforms.work import Work
@@ -156,7 +157,7 @@ class Reconciler:
                 problem = Problem(seen.outcome.code or "sign_in", said)
                 await sign_in_again(connection, looked.account_id, seen.version, problem)
             held = await HOLD.first(connection, row)
-            if held is None or held.fence != looked.fence:
+            if held is None or held.fence != looked.fence or held.status != PublicationStatus.UNKNOWN:
                 return  # somebody else has found out meanwhile
             await self._apply(connection, held, looked, seen, said)
             here("look_before_commit")

@@ -120,3 +120,6 @@ CREATE TABLE announcement (
     created_at timestamptz NOT NULL DEFAULT imprint_now(),
     PRIMARY KEY (rule_id, chapter_id)
 );
+
+-- What was not told because its job came at the wrong moment is told a little later.
+INSERT INTO chore (name, every) VALUES ('news', interval '1 min');

@@ -75,7 +75,7 @@ WHERE q.dedupe_key = ANY (SELECT $1::text || ':' || key FROM unnest($2::text[]) 
 
 -- name: clock_source_due
 -- Hands over the first due source of every host that is free and that may be asked by now; the others of a host wait
--- until the one before has ended (5 min at the latest).
+-- until the one before has ended (15 s at the latest).
 WITH due AS (
     SELECT id, host, priority, wake_at, next_check_at FROM source WHERE lease_until IS NULL AND wake_at <= imprint_now()
     ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -88,7 +88,7 @@ WITH due AS (
     FROM due LEFT JOIN pace ON pace.key = 'host:' || due.host AND pace.next_at > imprint_now()
 )
 UPDATE source s SET held_until = CASE
-    WHEN asked.busy THEN imprint_now() + interval '5 min'
+    WHEN asked.busy THEN imprint_now() + interval '15 s'
     WHEN asked.next_at IS NOT NULL THEN asked.next_at
     ELSE imprint_now() + interval '60 s' END
 FROM asked WHERE s.id = asked.id

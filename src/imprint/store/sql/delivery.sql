@@ -75,3 +75,11 @@ WHERE id = $1 AND fence = $2 AND lease_until IS NOT NULL AND ended_at IS NULL RE
 -- name: delivery_attempted
 -- Adds a failed attempt to the history of a delivery.
 INSERT INTO delivery_attempt (delivery_id, error) VALUES ($1, $2)
+
+-- name: delivery_forgotten
+-- Series with news that nobody was told of and nobody will be: their job came while another was just ending. One whose
+-- job has failed for good is a dead letter, and a person's to decide.
+SELECT DISTINCT c.series_id AS id FROM chapter c
+WHERE NOT c.silent AND NOT c.told AND c.first_seen_at < imprint_now() - interval '30 s'
+  AND NOT EXISTS (SELECT FROM pgqueuer q WHERE q.entrypoint = 'notify' AND q.status = 'failed'
+                    AND q.payload = convert_to(c.series_id::text, 'UTF8'))

@@ -62,3 +62,13 @@ WHERE c.id = $2 AND NOT EXISTS (SELECT FROM announcement n WHERE n.rule_id = $1 
 -- name: rule_announced
 -- Notes which post a rule has made of a chapter.
 INSERT INTO announcement (rule_id, chapter_id, post_id) VALUES ($1, $2, $3)
+
+-- name: rule_forgotten
+-- Series with chapters that a rule has made no post of and nobody will: their job came while another was just ending.
+-- One whose job has failed for good is a dead letter, and a person's to decide.
+SELECT DISTINCT r.series_id AS id FROM rule r
+JOIN chapter c ON c.series_id = r.series_id AND NOT c.silent AND c.first_seen_at > r.since
+WHERE r.enabled AND r.deleted_at IS NULL AND c.first_seen_at < imprint_now() - interval '30 s'
+  AND NOT EXISTS (SELECT FROM announcement n WHERE n.rule_id = r.id AND n.chapter_id = c.id)
+  AND NOT EXISTS (SELECT FROM pgqueuer q WHERE q.entrypoint = 'announce' AND q.status = 'failed'
+                    AND q.payload = convert_to(r.series_id::text, 'UTF8'))
