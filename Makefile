@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test lint format docs requirements clean
+.PHONY: help install run demo test prove lint format docs requirements clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,13 @@ demo: $(VENV)/.run ## the one-minute story
 
 test: $(VENV)/.test lint ## lint, types, import rules, docs freshness and all tests
 	@$(BIN)/python -m pytest -n auto
+
+prove: $(VENV)/.test ## the long form of every proof; best overnight
+	@$(BIN)/imprint prove model
+	@$(BIN)/imprint prove kills --publishes 10000 --kills 2000
+	@$(BIN)/imprint prove kills --publishes 10000 --kills 2000 --no-token
+	@$(BIN)/imprint prove database
+	@$(BIN)/imprint prove defects
 
 lint: $(VENV)/.test ## ruff, mypy and the import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

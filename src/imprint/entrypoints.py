@@ -16,6 +16,7 @@ from imprint.work.audit import seal
 from imprint.work.clean import clean
 from imprint.work.derive import ATTEMPTS, Deriver, bounds, children
 from imprint.work.desk import Desk
+from imprint.work.holds import free_held
 from imprint.work.journal import Journal
 from imprint.work.news import tell_forgotten
 from imprint.work.orphans import collect
@@ -40,6 +41,7 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
         "clean": partial(clean, database, settings),
         "content": partial(tend, database, stores, settings),
         "bytes": partial(collect, database, stores, settings),
+        "holds": partial(free_held, database),
         "news": partial(tell_forgotten, database),
         "sign-ins": partial(refresh, database, Vault.of(settings), Wire()),
     }

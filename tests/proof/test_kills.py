@@ -18,13 +18,13 @@ from imprint.proof.hops import Hops
 from imprint.proof.verdict import End, Intent, Verdict, judge
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PUBLISHES, KILLS = 90, 30
+PUBLISHES, KILLS = 60, 20
 
 
 @pytest.mark.parametrize("token", [True, False])
 def test_kills(token: bool) -> None:  # noqa: FBT001
     """Workers die at named points and at random: nothing comes out twice or early, nothing is lost or stuck."""
-    options = ["--publishes", str(PUBLISHES), "--kills", str(KILLS), "--workers", "6", "--seed", "7", "--json"]
+    options = ["--publishes", str(PUBLISHES), "--kills", str(KILLS), "--workers", "4", "--seed", "7", "--json"]
     command = [sys.executable, "-m", "imprint", "prove", "kills", *options, *([] if token else ["--no-token"])]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert ran.stdout, ran.stderr

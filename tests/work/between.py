@@ -15,13 +15,17 @@ class Between:
 
     url: str
     lose: str = ""  # of the next statement whose text has this in it
+    for_good: bool = False
     lost: int = 0
     away: bool = False  # nobody gets through
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
-    def lose_answer_to(self, text: str) -> None:
-        """Let the next statement with this text reach the server, and cut the way before its answer comes back."""
-        self.lose = text
+    def lose_answer_to(self, text: str, *, for_good: bool = False) -> None:
+        """Let the next statement with this text reach the server, and cut the way before its answer comes back.
+
+        For good: from that moment on nobody gets through.
+        """
+        self.lose, self.for_good = text, for_good
 
     def go_away(self) -> None:
         """Cut every connection and let nobody through."""
@@ -59,6 +63,8 @@ class _Way:
                 writer.write(kind + struct.pack("!I", len(body) + 4) + body)
             elif kind == b"Z":  # it is done, and committed
                 self._of.lost += 1
+                if self._of.for_good:
+                    self._of.go_away()
                 return
 
     def _see(self, kind: bytes, body: bytes) -> None:

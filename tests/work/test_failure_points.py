@@ -30,7 +30,6 @@ from tests.work.points import (
     behind,
     ends,
     signs_in,
-    true,
 )
 from tests.work.posts import OWNER
 from tests.work.stage import DEVIANTART, FOLDER, PUBLISH, UPLOAD, WEBHOOK, Stage
@@ -152,13 +151,9 @@ async def test_07_an_intent_that_cannot_be_read_back(play: Stage, home: Path) ->
     publication = await play.due()
     async with behind(play, home) as (way, desk):
         short = desk.settings.model_copy(update={"lease_seconds": 1})
-        way.lose_answer_to("SET phase = 'publishing'")
-        working = asyncio.create_task(
-            Publisher(replace(desk, settings=short)).publish(Job("publish", str(publication)))
-        )
-        await until(lambda: true(way.lost == 1))
-        way.go_away()
-        await working
+        way.lose_answer_to("SET phase = 'publishing'", for_good=True)
+        publisher = Publisher(replace(desk, settings=short))
+        await asyncio.wait_for(publisher.publish(Job("publish", str(publication))), 20)
     assert (await play.state(publication), await play.seen(publication)) == ("running", [0])
     await asks(play, publication)
 

@@ -21,6 +21,7 @@ from imprint.store import incarnation
 from imprint.store.backup import back_up, restore_into
 from imprint.store.db import open_database
 from imprint.store.migrate import migrate
+from imprint.work.claim import claim
 from imprint.work.post import edit
 from imprint.work.publish import Publisher
 from imprint.work.record import replay
@@ -162,6 +163,18 @@ async def test_16_the_database_server_is_stopped_hard(home: Path) -> None:
 
 
 # Those who were thought dead
+
+
+async def test_17_asleep_before_the_intent_while_another_is_at_it(play: Stage, worker: Mortal) -> None:
+    """The lease is another's when it wakes: it makes no intent and sends nothing, though the row is running."""
+    publication = await play.due()
+    async with worker.asleep("publish", publication, "before publish_intend"):
+        await play.wait_for("SELECT lease_until FROM publication WHERE id = $1", publication)
+        await play.expire()
+        assert await claim(play.desk, publication) is not None
+    assert (await play.state(publication), await play.seen(publication)) == ("running", [0])
+    assert await play.column("intent_at", publication) is None
+    await ends(play, publication)
 
 
 async def test_17_asleep_before_the_intent(play: Stage, worker: Mortal) -> None:

@@ -13,6 +13,8 @@ from imprint.problem import Exit
 Report = Mapping[str, Any]
 # The parts of a report that are tables.
 TABLES = ("table", "ablations")
+# What is in the JSON and would fill a screen.
+TOO_LONG = {"says", "example"}
 
 
 class Proofs(Protocol):
@@ -139,7 +141,8 @@ def _show(report: Report) -> None:
             print_table(name.replace("_", " "), ["", ""], list(value.items()))
     for name in TABLES:
         if rows := report.get(name):
-            print_table(name, list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+            columns = [column for column in rows[0] if column not in TOO_LONG]
+            print_table(name, columns, [[_cell(row[column]) for column in columns] for row in rows])
     for line in report["wrong"]:
         say(f"WRONG: {line}")
     if nothing := report.get("proved_nothing"):

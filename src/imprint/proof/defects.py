@@ -69,14 +69,14 @@ def prove_defects(only: Sequence[str]) -> dict[str, Any]:
     known = defects()
     if unknown := set(only) - {each.name for each in known}:
         names = ", ".join(each.name for each in known)
-        raise Problem("proof.no_defect", f"There is no defect {sorted(unknown)[0]!r}; there are {names}.")
+        raise Problem("proof.no_defect", f"There is no defect {min(unknown)!r}; there are {names}.")
     wanted = [each for each in known if not only or each.name in only]
     with scratch() as home:
         copy = Copy.of(home)
         sound = copy.tests([test for each in wanted for test in each.caught_by])
         if sound.code != PASSED:
             raise Problem("proof.not_sound", f"Without any defect these fail: {', '.join(sound.failed) or sound.said}.")
-        table = [_tried(copy, each) for each in wanted]
+        table = [tried(copy, each) for each in wanted]
     missed = [row["name"] for row in table if not row["caught_by"]]
     return {
         "defects": len(table),
@@ -86,7 +86,8 @@ def prove_defects(only: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _tried(copy: "Copy", defect: Defect) -> dict[str, Any]:
+def tried(copy: "Copy", defect: Defect) -> dict[str, Any]:
+    """Put a defect in, run the tests that are there for it, and say who noticed."""
     began = monotonic()
     with copy.with_defect(defect):
         ran = copy.tests(defect.caught_by)
@@ -147,7 +148,7 @@ class Copy:
 
     def tests(self, names: Sequence[str]) -> Ran:
         """Run the tests of these names, wherever they are."""
-        found = [self._file(name) for name in dict.fromkeys(names)]
+        found = [self.place(name) for name in dict.fromkeys(names)]
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE", *found]
         own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         paths = os.pathsep.join(str(self.root / each) for each in ("src", ""))
@@ -166,7 +167,8 @@ class Copy:
         failed = re.findall(r"^FAILED (?:\S+::)?(\w+)", ran.stdout, re.MULTILINE)
         return Ran(ran.returncode, tuple(dict.fromkeys(failed)), (ran.stdout + ran.stderr).strip()[-300:])
 
-    def _file(self, name: str) -> str:
+    def place(self, name: str) -> str:
+        """Find a test by its name."""
         for path in sorted((self.root / "tests").rglob("test_*.py")):
             if re.search(rf"^(async )?def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
                 return f"{path.relative_to(self.root)}::{name}"

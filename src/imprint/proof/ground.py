@@ -128,6 +128,12 @@ class Ground:
         """Count what the sandbox has done wrong on purpose."""
         return Counter(str(each.data["does"]) for each in self.box.log.entries("fault"))
 
+    def last_words(self) -> str:
+        """Give the last line that a worker has said."""
+        path = self.home / WORKERS_LOG
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return lines[-1][:500] if lines else "nobody said why."
+
     def bugs(self) -> list[str]:
         """Give what the workers have said that none may ever say: that there is a bug, or that it came out twice."""
         path = self.home / WORKERS_LOG

@@ -91,7 +91,7 @@ async def judged(ground: Ground, storm: Storm) -> dict[str, Any]:
         deaths = (await DEATHS.one(connection)).count
     finally:
         await connection.close()
-    told = judge(ends, ground.effects(), intents, storm.killed_at, ground.hops)
+    told = judge(ends, ground.effects(), intents, storm.victims, ground.hops)
     of = storm.asked
     if storm.oldest > OLDEST:
         told.wrong.append(f"a lease that had ended was not taken back for {storm.oldest:.0f} s")

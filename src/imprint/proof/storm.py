@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from imprint.killpoint import POINTS
+from imprint.problem import Problem
 from imprint.proof.ground import Ground
 from imprint.proof.nursery import Doom, Nursery
 from imprint.store.db import connect
@@ -37,6 +38,8 @@ IDLE_LOOKS, IDLE_SECONDS = 2, 4.0
 SETTLES = 0.3
 STOPS_WITHIN = 4.0
 SPREAD = 2.0
+# So many workers in a row that end by themselves at once are no accident.
+REFUSED = 20
 FEW, BUSY = 3, 4
 WAVES = 20
 # A hop goes to the moment at which so many things must be looked at: each costs all workers a new start.
@@ -125,13 +128,14 @@ class Storm:
     random_kills: int = 0
     sleeps: int = 0
     recovered: list[float] = field(default_factory=list)
-    killed_at: dict[str, float] = field(default_factory=dict)
+    victims: set[str] = field(default_factory=set)
     _workers: dict[int, Worker] = field(default_factory=dict)
     _born: int = 0
     _overdue: dict[tuple[UUID, int], float] = field(default_factory=dict)
     _unknown: bool = False
     _held_back: bool = False
     _more: bool = True
+    _refused: int = 0
 
     @property
     def kills(self) -> int:
@@ -208,15 +212,19 @@ class Storm:
             self.sleeps += 1
             long = told["hit"] in AFTER_INTENT
             worker.wakes_at = time.monotonic() + (LONG_SLEEP if long else self.asked.lease + 1)
-            self.killed_at[_actor(worker.pid)] = told["at"]
+            self.victims.add(_actor(worker.pid))
         elif "hit" in told:
             self.hits[told["hit"]] += 1
         elif "ended" in told:
-            self.killed_at.setdefault(_actor(told["ended"]), told["at"])
+            if told["signal"]:
+                self.victims.add(_actor(told["ended"]))
+            self._refused = self._refused + 1 if told["signal"] == 0 and told["code"] else 0
             self._workers.pop(told["number"], None)
 
     def _fates(self) -> None:
         """Kill whose time has come, wake the sleepers, and let new ones be born."""
+        if self._refused > REFUSED:
+            raise Problem("proof.no_worker", f"No worker stays alive: {self.ground.last_words()}")
         now = time.monotonic()
         for worker in list(self._workers.values()):
             if worker.asleep and worker.wakes_at is not None and now >= worker.wakes_at:

@@ -118,7 +118,11 @@ class Returned:
     sealed: bytes = field(repr=False)
 
 
+# Their names do not say which login it is: a host may have many receivers.
+NAMED_BY_HOST = frozenset({"webhook"})
+
 ADD = query("account_add", Row)
+REVIVE = query("account_revive", Row)
 LIST = query("account_list", Account)
 FOUND = query("account_found", Candidate)
 LOCK = query("account_lock", Held)
@@ -336,7 +340,7 @@ async def _arrived(
     """Keep a login: of a new account, or of one that was connected anew."""
     async with database.transaction(owner, "signed in") as connection:
         try:
-            row = account or (await ADD.one(connection, on, login.name, owner, (label or login.name or on).strip())).id
+            row = account or await _added(connection, on, login.name, owner, (label or login.name or on).strip())
         except asyncpg.UniqueViolationError as taken:
             raise _taken(taken, login, label or login.name or on) from None
         if account is not None:
@@ -349,6 +353,12 @@ async def _arrived(
             await MEND.one(connection, account, login.name)
         await vault.put(connection, row, login)
         return await show(connection, owner, row)
+
+
+async def _added(connection: Link, on: str, name: str, owner: str, label: str) -> UUID:
+    """Add an account; the same login that was removed before is the same account again."""
+    again = None if on in NAMED_BY_HOST else await REVIVE.first(connection, on, name, owner, label)
+    return (again or await ADD.one(connection, on, name, owner, label)).id
 
 
 async def _held(connection: Link, owner: str, account: UUID) -> Held:

@@ -108,4 +108,6 @@ async def _one(connection: Link, of: Waiting) -> None:
     post = await CREATE.one(connection, rule.owner, *fields.columns())
     await APPROVE.one(connection, post.id)
     await ANNOUNCED.run(connection, of.rule_id, of.chapter_id, post.id)
+    if not rule.accounts:
+        raise Problem("rule.no_account", "No account of this rule can be used; enable one, or remove the rule.")
     await plan_after(connection, rule.owner, post.id, rule.accounts, rule.delay, rule.zone)

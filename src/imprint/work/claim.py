@@ -24,6 +24,7 @@ from imprint.problem import Problem
 from imprint.store.query import query
 from imprint.work.desk import Desk, account_circuit, host_circuit
 from imprint.work.post import Row
+from imprint.work.record import LOSE, note
 from imprint.work.sign_in import SignedIn, signed_in
 from imprint.work.snapshot import Sending, Snapshot, frozen
 from imprint.work.stores import Place
@@ -162,10 +163,17 @@ async def _take(desk: Desk, standing: Standing, login: SignedIn) -> Claimed | No
             answer = await circuit.ask(connection, each, circuit.PUBLISHING)
             if not answer.may_call:
                 raise _Wait("circuit", until=answer.until)
+        places: Mapping[UUID, Place] = {}
         if (snapshot := taken.frozen) is None:
-            snapshot, places = await frozen(connection, standing.sending, taken.made_at)
-        else:
-            places = {}
+            try:
+                snapshot, places = await frozen(connection, standing.sending, taken.made_at)
+            except Problem as problem:
+                if not standing.left:
+                    raise
+                # It may be out, and nobody can send it again as it was: somebody looks, and then a person decides.
+                await LOSE.first(connection, standing.id, lease.fence, desk.policy.quiet)
+                await note(connection, standing.id, "unknown", f"It may be out. {problem.sentence}")
+                return None
         first = lease.fence == 1
         uploads = () if first else tuple(await UPLOADS.all(connection, standing.id, taken.revision))
         wait = await pace.take(

@@ -49,6 +49,11 @@ class Journal:
         with suppress(FileNotFoundError):
             self._path(ended).unlink()
 
+    def put_aside(self, ended: Ended) -> None:
+        """Keep a result that cannot be recorded where only a person looks."""
+        with suppress(FileNotFoundError):
+            self._path(ended).rename(self._path(ended).with_suffix(DAMAGED))
+
     def entries(self) -> Iterator[Ended]:
         """Give every result that waits; one that cannot be read is put aside, since nobody else has it."""
         for path in sorted(self.folder.glob("*.json")) if self.folder.is_dir() else ():

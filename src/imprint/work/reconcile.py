@@ -128,8 +128,8 @@ class Reconciler:
         except Failure as failure:
             outcome = failed(failure)
             return Seen(outcome.event(), outcome, version)
-        except Problem as problem:  # no sign-in, no key to open it with: a person must see to the account
-            return Seen(decisions.NoAnswer(), Outcome("not_yet", problem.code, problem.sentence))
+        except Problem as problem:  # no sign-in, no key, nothing to look for: in the end a person decides
+            return Seen(decisions.NotFound(), Outcome("not_yet", problem.code, problem.sentence))
         return _told(found)
 
     async def _must_be(
@@ -178,12 +178,12 @@ class Reconciler:
                 await note(connection, row, "resent", line)
             case decisions.LookLater(after):
                 counts = isinstance(seen.event, decisions.NotFound)
-                await LATER.first(connection, row, fence, after, int(counts), None)
+                await LATER.first(connection, row, fence, after, int(counts), False)  # noqa: FBT003 - a value of a statement
                 minutes = f"{after.total_seconds() / 60:.0f} min"
                 line = f"{said or 'A look found nothing, which proves nothing.'} Somebody looks again in {minutes}."
                 await note(connection, row, "looked", line, seconds=after.total_seconds())
             case decisions.HoldAccount():
-                await LATER.first(connection, row, fence, timedelta(0), 0, _FOR_EVER)
+                await LATER.first(connection, row, fence, timedelta(0), 0, True)  # noqa: FBT003 - a value of a statement
                 line = f"{held.platform} wants a new sign-in before anybody can look: {said}"
                 await note(connection, row, "sign-in", line, platform=held.platform)
             case decisions.AskPerson():
@@ -195,9 +195,6 @@ class Reconciler:
                 await note(connection, row, "asks", line)
             case action:
                 log.warning("nothing to do for an unknown publication", publication=str(row), action=str(action))
-
-
-_FOR_EVER = datetime.max  # noqa: DTZ901 - asyncpg writes it as infinity
 
 
 def _told(found: Receipt | None) -> Seen:

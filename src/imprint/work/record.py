@@ -42,6 +42,8 @@ UNABLE = (
     asyncpg.LockNotAvailableError,
     asyncpg.PostgresSystemError,
 )
+# Whoever says that something is out gives its address, which is no id of the platform.
+SAID_BY_A_PERSON = ("http://", "https://")
 LONGEST_PAUSE = timedelta(seconds=5)
 SOON = timedelta(seconds=1)
 
@@ -117,6 +119,9 @@ async def record(desk: Desk, ended: Ended, *, patient: bool = True) -> None:
             await asyncio.sleep(
                 pause(failures, 0.5 + desk.roll() / 2, first=SOON, longest=LONGEST_PAUSE).total_seconds()
             )
+        except Exception:
+            await asyncio.to_thread(_keep, desk, ended)  # a bug of ours must not lose what a platform said
+            raise
         else:
             if failures:
                 await asyncio.to_thread(desk.journal.forget, ended)
@@ -136,8 +141,17 @@ async def replay(desk: Desk) -> int:
     """Record what the journal has kept, and say how much that was."""
     count = 0
     for ended in desk.journal.entries():
-        async with desk.database.transaction(desk.actor, "from the journal: " + _reason(ended.outcome)) as connection:
-            await settle(desk, connection, ended)
+        reason = "from the journal: " + _reason(ended.outcome)
+        try:
+            async with desk.database.transaction(desk.actor, reason) as connection:
+                await settle(desk, connection, ended)
+        except UNABLE:
+            raise
+        except Exception:
+            # One result that no database will ever take must not keep this worker from all its other work.
+            log.exception("a kept result cannot be recorded and is put aside", publication=str(ended.publication))
+            desk.journal.put_aside(ended)
+            continue
         desk.journal.forget(ended)
         count += 1
         log.warning("recorded a result that the database could not take before", publication=str(ended.publication))
@@ -189,12 +203,16 @@ async def _late(connection: Link, held: Held, ended: Ended) -> None:
     """Keep evidence that came late: the lifecycle knows no way to success from here, but the next claim finds it."""
     remote_id, row = ended.outcome.remote_id, ended.publication
     if held.status == Status.SUCCESS:
-        if held.remote_id != remote_id:
+        if held.remote_id != remote_id and not (held.remote_id or "").startswith(SAID_BY_A_PERSON):
             line = "It was accepted a second time under another id: look at the platform, and delete one by hand."
             await note(connection, row, "duplicate", line, remoteId=remote_id, before=held.remote_id)
             log.error("a publication was accepted twice", publication=str(row), platform=held.platform)
         return
-    await WANT_AGAIN.first(connection, row)
+    if await WANT_AGAIN.first(connection, row) is None and held.status != Status.PENDING:
+        line = "It was given up, and an answer that came late says that it is out: look at the platform."
+        await note(connection, row, "late", line, remoteId=remote_id, url=ended.outcome.url)
+        log.error("a publication that was given up is out", publication=str(row), platform=held.platform)
+        return
     line = "An answer came late: it is out. The next worker that looks at it will say so."
     await note(connection, row, "late", line, remoteId=remote_id)
 

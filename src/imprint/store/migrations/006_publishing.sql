@@ -95,3 +95,33 @@ CREATE UNLOGGED TABLE progress (
     size bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT imprint_now()
 );
+
+-- What waits for its account until a person has connected it again; looked through for what was missed by a moment.
+CREATE INDEX publication_held_for_ever ON publication (account_id) WHERE held_until = 'infinity';
+INSERT INTO chore (name, every) VALUES ('holds', interval '1 min');
+
+-- A file that is out stays with its post, and so does the way in which its files go out: by another row, or by another
+-- way, the same file could go out again.
+CREATE FUNCTION post_file_out_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM publication WHERE file_id = OLD.id AND status = 'success') THEN
+        RAISE EXCEPTION 'a file that is out stays with its post'
+            USING ERRCODE = 'check_violation', TABLE = 'post', CONSTRAINT = 'post_frozen';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER post_file_out_stays BEFORE UPDATE ON post_file FOR EACH ROW
+    WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION post_file_out_stays();
+ALTER TABLE post_file ENABLE ALWAYS TRIGGER post_file_out_stays;
+CREATE FUNCTION post_mode_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM publication WHERE post_id = OLD.id AND status = 'success') THEN
+        RAISE EXCEPTION 'how the files of a post go out cannot change when something of it is out'
+            USING ERRCODE = 'check_violation', TABLE = 'post', CONSTRAINT = 'post_frozen';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER post_mode_stays BEFORE UPDATE OF upload_mode ON post FOR EACH ROW
+    WHEN (OLD.upload_mode <> NEW.upload_mode) EXECUTE FUNCTION post_mode_stays();
+ALTER TABLE post ENABLE ALWAYS TRIGGER post_mode_stays;
+CREATE INDEX publication_of_file ON publication (file_id) WHERE file_id IS NOT NULL;

@@ -4,6 +4,15 @@ INSERT INTO account (platform, name, owner, label, is_default)
 VALUES ($1, $2, $3, $4, NOT EXISTS (SELECT FROM account WHERE owner = $3 AND is_default))
 RETURNING id
 
+-- name: account_revive
+-- Takes an account of the same login back that was removed: what is out there is remembered, and does not go out again.
+UPDATE account SET deleted_at = NULL, label = $4, status = 'connected', trouble = NULL, trouble_code = NULL
+WHERE id = (SELECT id FROM account
+            WHERE platform = $1 AND name = $2 AND owner = $3 AND name <> '' AND deleted_at IS NOT NULL
+            ORDER BY created_at DESC, id LIMIT 1)
+  AND NOT EXISTS (SELECT FROM account WHERE platform = $1 AND name = $2 AND owner = $3 AND deleted_at IS NULL)
+RETURNING id
+
 -- name: account_list
 -- The accounts of a person that are not removed, each with how long its sign-in lasts and how much waits for it.
 SELECT a.id, a.platform, a.name, a.label, a.status, a.status_at, a.is_default, a.trouble_code, a.trouble, a.created_at,
@@ -68,3 +77,10 @@ ORDER BY c.renewable_until
 SELECT a.id, a.platform, a.name, a.label, a.trouble,
     (SELECT count(*) FROM publication u WHERE u.account_id = a.id AND u.status = 'pending') AS waiting
 FROM account a WHERE a.deleted_at IS NULL AND a.status = 'reconnect' ORDER BY a.label, a.id
+
+-- name: account_free_held
+-- Wakes what waits for an account that is connected: a clock and a person can miss each other by a moment.
+UPDATE publication u SET held_until = NULL, held_why = NULL FROM account a
+WHERE u.held_until = 'infinity' AND u.status IN ('pending', 'unknown') AND a.id = u.account_id
+  AND a.status = 'connected' AND a.deleted_at IS NULL
+RETURNING u.id

@@ -34,6 +34,9 @@ UPDATE incarnation SET held_since = NULL, held_why = NULL, place = $1, generatio
 WITH suspect AS (
     UPDATE publication SET left_at = coalesce(left_at, due_at)
     WHERE status IN ('pending', 'running') AND due_at <= imprint_now() RETURNING id
+), quiet AS (
+    -- What was announced since is forgotten too: a person says when rules shall go on.
+    UPDATE rule SET enabled = false WHERE enabled AND deleted_at IS NULL
 ), told AS (
     INSERT INTO publication_log (publication_id, kind, line)
     SELECT id, 'suspect', 'It was due before this database was accepted, which may have forgotten that it went out.'

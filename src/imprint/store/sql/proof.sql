@@ -26,7 +26,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::double precision[]) AS planned (post, ac
 -- not over yet.
 SELECT count(*) FILTER (WHERE u.status <> 'running' AND u.wake_at <= imprint_now()) AS due,
     (SELECT count(*) FROM pgqueuer WHERE entrypoint IN ('publish', 'reconcile')
-        AND (status = 'queued' OR (status = 'picked' AND updated > now() - interval '2 s'))) AS queued,
+        AND (status = 'queued' OR (status = 'picked' AND updated > now() - interval '1 s'))) AS queued,
     count(*) FILTER (WHERE u.status = 'running' AND EXISTS (
         SELECT FROM attempt a WHERE a.publication_id = u.id AND a.fence = u.fence AND a.worker = ANY ($1::text[])
     )) AS held,

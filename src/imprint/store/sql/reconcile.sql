@@ -19,7 +19,10 @@ WHERE account_id = $1 AND id <> $2 AND lower(btrim(snapshot::jsonb->>'title')) =
 
 -- name: reconcile_later
 -- Nothing was seen, or the look did not work; somebody looks again after a while.
-UPDATE publication SET look_at = imprint_now() + $3::interval, looks = looks + $4::integer, held_until = $5, held_why = NULL
+UPDATE publication SET look_at = imprint_now() + $3::interval, looks = looks + $4::integer,
+    held_until = CASE WHEN $5 AND (SELECT status FROM account WHERE id = account_id) <> 'connected'
+                      THEN 'infinity'::timestamptz END,
+    held_why = CASE WHEN $5 THEN 'account' END
 WHERE id = $1 AND fence = $2 AND status = 'unknown' RETURNING id
 
 -- name: reconcile_ask

@@ -46,7 +46,9 @@ ORDER BY r.created_at, r.id, c.season NULLS FIRST, c.number NULLS LAST, c.id
 -- name: rule_take
 -- Keeps a rule for one announcement at a time and says what its posts are to be; no row when it is off.
 SELECT r.owner, r.title, r.body, r.tags, r.delay, r.zone,
-    array(SELECT account_id FROM rule_account ra WHERE ra.rule_id = r.id ORDER BY account_id)::uuid[] AS accounts
+    -- An account that is gone or not wanted does not keep the post from the others.
+    array(SELECT a.id FROM rule_account ra JOIN account a ON a.id = ra.account_id
+          WHERE ra.rule_id = r.id AND a.deleted_at IS NULL AND a.status <> 'disabled' ORDER BY a.id)::uuid[] AS accounts
 FROM rule r WHERE r.id = $1 AND r.enabled AND r.deleted_at IS NULL FOR NO KEY UPDATE
 
 -- name: rule_chapter

@@ -16,9 +16,14 @@ SELECT id FROM account WHERE owner = $1 AND is_default AND deleted_at IS NULL
 SELECT FROM pg_advisory_xact_lock(hashtextextended('post_schedule', 0) # hashtextextended($1::uuid::text, 0))
 
 -- name: schedule_hold
--- The publications of a post, kept as they are until the transaction ends; always taken before the post.
-SELECT id, account_id, file_id, status, intent_at IS NOT NULL OR left_at IS NOT NULL AS left, due_at, deleted_at IS NOT NULL AS dismissed
-FROM publication WHERE post_id = $1 ORDER BY id FOR UPDATE
+-- The publications of a post, kept as they are until the transaction ends; always taken before the post. One that was
+-- given up, and then turned out to be out, counts as what it is.
+SELECT u.id, u.account_id, u.file_id, CASE WHEN o.out THEN 'success' ELSE u.status END AS status,
+    u.intent_at IS NOT NULL OR u.left_at IS NOT NULL AS left, u.due_at, u.deleted_at IS NOT NULL AND NOT o.out AS dismissed
+FROM publication u CROSS JOIN LATERAL (
+    SELECT u.status IN ('cancelled', 'failed') AND EXISTS (
+        SELECT FROM attempt a WHERE a.publication_id = u.id AND a.outcome = 'published') AS out
+) o WHERE u.post_id = $1 ORDER BY u.id FOR UPDATE OF u
 
 -- name: schedule_insert
 -- Plans a publication.
@@ -35,7 +40,7 @@ WHERE id = $1 AND status = 'failed' AND deleted_at IS NULL RETURNING id
 -- name: schedule_move
 -- Gives the waiting publications of a post another time, each with the jitter it has; what runs or may be out is not
 -- touched. With a time of its own it leaves its batch.
-UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4, batch_id = NULL,
+UPDATE publication SET scheduled_at = $3::timestamptz, zone = $4, batch_id = NULL, made_at = NULL,
     due_at = $3::timestamptz + make_interval(secs => jitter_seconds)
 WHERE post_id = $1 AND status = 'pending' AND left_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
@@ -43,7 +48,7 @@ RETURNING id, account_id, due_at
 -- name: schedule_bring_forward
 -- Lets the waiting publications of a post go now; with a time of its own each leaves its batch.
 UPDATE publication SET scheduled_at = imprint_now(), zone = $3, jitter_seconds = 0, due_at = imprint_now(),
-    batch_id = NULL
+    batch_id = NULL, made_at = CASE WHEN left_at IS NOT NULL THEN made_at END
 WHERE post_id = $1 AND status = 'pending' AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
 RETURNING id, account_id, due_at
 
