@@ -14,10 +14,10 @@ HIDDEN = "**********"
 
 # A password in a text, wherever a library puts one into its message: in a URL, where it ends at the last @ there
 # is, since people forget to encode a slash, an @ or a space of theirs; or after its own name. To hide too much
-# of a line is better than to hide too little.
+# of a line is better than to hide too little; only a port and a slash are no password.
 _PASSWORDS = (
-    re.compile(r"(://[^\s/@:]*:)\S+(?=@)"),
-    re.compile(r"(://[^\s/@:]*:)[^/\n]+(?=@)"),
+    re.compile(r"(://[^\s/@:]*:)(?!\d{1,5}/)\S+(?=@)"),
+    re.compile(r"(://[^\s/@:]*:)(?!\d{1,5}/)[^/\n]+(?=@)"),
     re.compile(r"""(?i)(password['"]?\s*[=:]\s*)(?:'[^']*'|"[^"]*"|[^\s&'"]+)"""),
 )
 # What a person who forgot to use a secret type would call a secret.

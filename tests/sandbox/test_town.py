@@ -48,8 +48,10 @@ def signs(running: Town) -> dict[str, str]:
 async def test_everything_is_at_one_address(running: Town, browser: httpx2.AsyncClient) -> None:
     """Platforms, sources, their two controls and the page do not get into each other's way."""
     found = signs(running)
-    assert "<rss" in (await browser.get(found["feed"])).text
-    assert len((await browser.get(found["mangadex"])).json()["data"]) == 12
+    feed, series = (found[name].removeprefix("imprint series add ") for name in ("feed", "mangadex"))
+    assert "<rss" in (await browser.get(feed)).text
+    id_ = series.removeprefix("mangadex:")
+    assert len((await browser.get(f"/mangadex/manga/{id_}/feed")).json()["data"]) == 12
     asked = {"query": "get_comicChapterList", "variables": {"comicId": "1"}}
     listed = (await browser.post(found["mangapark"], json=asked)).json()["data"]["get_comicChapterList"]
     assert len(listed) == 12

@@ -53,7 +53,7 @@ def register(app: typer.Typer, proofs: Open) -> None:
         kills: Annotated[
             int, typer.Option(min=0, help="How many workers are killed, half of them at named points.", metavar="N")
         ] = 100,
-        workers: Annotated[int, typer.Option(min=1, max=64, help="How many at once.", metavar="N")] = 8,
+        workers: Annotated[int, typer.Option(min=1, max=8, help="How many at once.", metavar="N")] = 8,
         no_token: Annotated[
             bool, typer.Option("--no-token", help="On a platform that does not know our key and can only be looked at.")
         ] = False,

@@ -127,6 +127,10 @@ def status(*, as_json: AsJson = False) -> None:
         say("\nNo worker is alive: run `imprint up`.")
     for letters in seen.dead_letters:
         say(f"{letters.held} dead letters of {letters.entrypoint}.")
+    if seen.failing.publications:
+        say(f"{seen.failing.publications} publications have failed within a week: imprint doctor names them.")
+    if seen.failing.sources:
+        say(f"{seen.failing.sources} sources cannot be read: imprint source list says why.")
     if seen.unknown.asking:
         say(f"{seen.unknown.asking} publications wait for you to say whether they are out: imprint doctor names them.")
     if seen.unknown.duplicates:

@@ -55,6 +55,10 @@ class Nursery:
         order = {"number": number, "arguments": list(arguments), "environment": dict(environment), "doom": told}
         os.write(self.orders, json.dumps(order).encode() + b"\n")
 
+    def send(self, number: int, kind: signal.Signals) -> None:
+        """Have a signal sent to a worker: only its parent knows that its pid is not somebody else's by now."""
+        os.write(self.orders, json.dumps({"number": number, "signal": int(kind)}).encode() + b"\n")
+
     async def listen(self, heard: Callable[[dict[str, Any]], None]) -> None:
         """Hand every report over, until the nursery ends."""
         reader = asyncio.StreamReader()
@@ -115,10 +119,18 @@ class _Nurse:
                 break
             *lines, left = (left + data).split(b"\n")
             for line in lines:
-                self._bear(json.loads(line))
+                self._obey(json.loads(line))
         for pid in self._born:
             os.kill(pid, signal.SIGKILL)
         os._exit(0)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        if "signal" not in order:
+            self._bear(order)
+            return
+        for pid, number in self._born.items():  # whoever is in here has not been reaped, so its number is its own
+            if number == order["number"]:
+                os.kill(pid, order["signal"])
 
     def _bear(self, order: dict[str, Any]) -> None:
         if (pid := os.fork()) == 0:

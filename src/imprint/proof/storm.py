@@ -1,14 +1,13 @@
 """The storm: keeps workers at work, kills them, puts them to sleep, and skips the time in which all would wait."""
 
 import asyncio
-import os
 import random
 import signal
 import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -31,6 +30,8 @@ LOOKS = {"look_taken", "look_answered", "look_before_commit", "look_after_commit
 BEFORE_INTENT = ("claim_after_commit", "upload_before_id", "upload_after_id", "intent_before")
 AFTER_INTENT = ("intent_after", "request_left", "answer_read")
 LONG_SLEEP = 33.0
+# At once: each holds its connections, of which the database has a hundred.
+ASLEEP = 2
 AWAKE = 1.5
 # When everybody waits: so many looks in a row; or nothing has moved for so long.
 IDLE_LOOKS, IDLE_SECONDS = 2, 4.0
@@ -164,6 +165,9 @@ class Storm:
                 while time.monotonic() < looks_at:
                     self._fates()
                     await asyncio.sleep(STEP)
+                if listening.done():
+                    listening.result()
+                    raise Problem("proof.no_nursery", "The process that forks the workers has ended.")
                 seen = await PROGRESS.one(connection, self._actors())
                 await self._watch_leases(connection)
                 self._unknown = seen.unknown > 0
@@ -253,7 +257,11 @@ class Storm:
         asked = self.asked
         if self.over:
             return None, None
-        if self.sleeps < asked.sleeps * self.kills / asked.kills:
+        sleepers = sum(
+            each.asleep or (each.doom is not None and each.doom.ends == signal.SIGSTOP)
+            for each in self._workers.values()
+        )
+        if sleepers < ASLEEP and self.sleeps < asked.sleeps * self.kills / asked.kills:
             beds = (*BEFORE_INTENT, *(AFTER_INTENT if asked.long_sleeps else ()))
             return Doom(self.dice.choice(beds), 1, signal.SIGSTOP), LONG_LIFE
         named = sum(self.hits.values())
@@ -315,8 +323,7 @@ class Storm:
         return [_actor(each.pid) for each in self._workers.values() if each.pid and not each.asleep]
 
     def _signal(self, worker: Worker, kind: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(worker.pid, kind)
+        self.nursery.send(worker.number, kind)
 
 
 def _actor(pid: int) -> str:

@@ -88,12 +88,19 @@ def _signs(running: Sandbox, series: str) -> list[Sign]:
         Sign("mastodon", _add("mastodon", f"{ARTIST} on mastodon", instance, "--follow")),
         Sign("webhook", _add("webhook", RECEIVER, hook)),
         Sign("wordpress", _add("wordpress", f"{ARTIST} on wordpress", blog)),
-        Sign("feed", f"{url}/feeds/1.rss"),
-        Sign("mangadex", f"{url}/mangadex/manga/{series}/feed"),
+        Sign("sources", f"export {_variables(url)}  # before `imprint up`: private addresses are refused otherwise"),
+        Sign("feed", f"imprint series add {url}/feeds/1.rss"),
+        Sign("mangadex", f"imprint series add mangadex:{series}"),
         Sign("mangapark", f"{url}/mangapark/apo/"),
         Sign("log", f"{url}/_sandbox/log"),
         Sign("fault", f"curl -d {shlex.quote(rule)} {url}/_sandbox/faults"),
     ]
+
+
+def _variables(url: str) -> str:
+    host = url.partition("://")[2].partition(":")[0]
+    bases = f"IMPRINT_MANGADEX_BASE={url}/mangadex IMPRINT_MANGAPARK_BASE={url}/mangapark"
+    return f"IMPRINT_ALLOWED_HOSTS={host} {bases}"
 
 
 def _add(platform: str, name: str, answers: dict[str, str], *options: str) -> str:

@@ -19,7 +19,7 @@ from imprint.store.migrate import pending
 from imprint.store.query import Link, query
 from imprint.work import mismatch
 from imprint.work.journal import DAMAGED, Journal
-from imprint.work.status import Status, Unknown, status
+from imprint.work.status import Failing, Status, Unknown, status
 from imprint.work.trouble import named, trouble, until
 from imprint.work.vault import Vault
 
@@ -271,6 +271,7 @@ def _work(seen: Status) -> Iterator[Finding]:
     for letters in seen.dead_letters:
         yield Finding(Level.WARN, "dead letters", f"{letters.held} of {letters.entrypoint}", "Look at why they failed.")
     yield from _doubts(seen.unknown)
+    yield from _failing(seen.failing)
 
 
 def _doubts(seen: Unknown) -> Iterator[Finding]:
@@ -292,6 +293,20 @@ def _doubts(seen: Unknown) -> Iterator[Finding]:
         )
     if looked_for := seen.unknown - seen.asking:
         yield Finding(Level.OK, "publications", f"{looked_for} unknown; a worker looks for them by itself")
+
+
+def _failing(seen: Failing) -> Iterator[Finding]:
+    """Tell of what has failed for good and waits for a person."""
+    if seen.publications:
+        posts = seen.posts or []
+        yield Finding(
+            Level.WARN,
+            "publications",
+            f"{seen.publications} failed within a week (posts {_ids(posts)})",
+            f"Run `imprint explain {next(iter(posts), 'POST')}`; then retry, schedule it anew or let it go.",
+        )
+    if seen.sources:
+        yield Finding(Level.WARN, "sources", f"{seen.sources} cannot be read", "Run `imprint source list`.")
 
 
 def _ids(some: list[UUID]) -> str:

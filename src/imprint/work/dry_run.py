@@ -177,6 +177,10 @@ async def _ready(
     work = replace(work, files=tuple(each.sent for each in files))
     mended = {each for file in files if not file.made for each in file.why}
     misfits = tuple(each for each in to.validate(login, work) if each not in mended)
+    left_out = len(shown.files) - len(files) if shown.post.upload_mode == "single" else 0
+    if left_out > 0:
+        more = f"{left_out} of its files do not go: {to.name} takes {len(files)} in one post."
+        begun = replace(begun, note=f"{begun.note} {more}" if begun.note else more)
     return _Ready(replace(begun, files=tuple(files), problems=misfits), to, login, work)
 
 

@@ -238,7 +238,7 @@ async def _apply(desk: Desk, connection: Link, held: Held, ended: Ended) -> None
             await note(connection, row, "sign-in", line, code=outcome.code, platform=held.platform)
         case decisions.Lose(look_after):
             await LOSE.first(connection, row, fence, look_after)
-            line = f"{said} Nobody can tell whether it is out; it is looked for in {look_after.total_seconds():.0f} s."
+            line = f"{said} Nobody can tell whether it is out; a look will tell."
             await note(connection, row, "unknown", line, code=outcome.code, stage=outcome.stage)
         case _:  # an intent that nobody answers for: its lease ends, and it is looked for
             log.warning("left to the clock", publication=str(row), outcome=outcome.kind)

@@ -40,9 +40,19 @@ class Unknown:
     doubled: list[UUID]
 
 
+@dataclass(frozen=True)
+class Failing:
+    """How much has failed and waits for a person: publications of a week, and sources."""
+
+    publications: int
+    posts: list[UUID] | None
+    sources: int
+
+
 WORK = query("status_work", Work)
 DEAD_LETTERS = query("status_dead_letters", DeadLetters)
 UNKNOWN = query("status_unknown", Unknown)
+FAILING = query("status_failing", Failing)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,7 @@ class Status:
     work: list[Work]
     dead_letters: list[DeadLetters]
     unknown: Unknown
+    failing: Failing
     workers: list[Known]
     held_why: str | None
 
@@ -63,6 +74,8 @@ class Status:
             "unknown": self.unknown.unknown,
             "askingPerson": self.unknown.asking,
             "duplicates": self.unknown.duplicates,
+            "failed": self.failing.publications,
+            "failingSources": self.failing.sources,
             "workers": [
                 {
                     "name": worker.name,
@@ -85,6 +98,7 @@ async def status(connection: Link) -> Status:
         work=await WORK.all(connection),
         dead_letters=await DEAD_LETTERS.all(connection),
         unknown=await UNKNOWN.one(connection),
+        failing=await FAILING.one(connection),
         workers=await WORKERS.all(connection),
         held_why=incarnation.held_why if incarnation else None,
     )

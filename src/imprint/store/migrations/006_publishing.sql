@@ -125,3 +125,4 @@ CREATE TRIGGER post_mode_stays BEFORE UPDATE OF upload_mode ON post FOR EACH ROW
     WHEN (OLD.upload_mode <> NEW.upload_mode) EXECUTE FUNCTION post_mode_stays();
 ALTER TABLE post ENABLE ALWAYS TRIGGER post_mode_stays;
 CREATE INDEX publication_of_file ON publication (file_id) WHERE file_id IS NOT NULL;
+CREATE INDEX publication_failed ON publication (status_at) WHERE status = 'failed' AND deleted_at IS NULL;

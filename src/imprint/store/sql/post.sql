@@ -51,7 +51,9 @@ RETURNING id
 -- name: post_files
 -- The files of a post in their order, each with what is known of its bytes.
 SELECT f.id, f.content_id, f.position, f.alt, c.name, o.store, o.key, o.size, o.sha256, o.content_type, o.width, o.height,
-    c.deleted_at IS NULL AND o.sha256 IS NOT NULL AND o.purged_at IS NULL AS confirmed
+    -- A picture that no decoder can read is none to publish.
+    c.deleted_at IS NULL AND o.sha256 IS NOT NULL AND o.purged_at IS NULL
+        AND NOT (c.status = 'failed' AND coalesce(c.error_code, '') LIKE 'image.%') AS confirmed
 FROM post_file f JOIN content c ON c.id = f.content_id
 LEFT JOIN LATERAL (
     SELECT store, key, size, sha256, content_type, width, height, purged_at FROM object

@@ -65,3 +65,10 @@ SELECT lifecycle, source, target, name FROM lifecycle_move ORDER BY lifecycle, s
 -- name: status_size
 -- How large the database is, in bytes.
 SELECT pg_database_size(current_database()) AS bytes
+
+-- name: status_failing
+-- How many publications have failed within a week and still wait for a person, which posts to begin with, and how many
+-- sources cannot be read.
+SELECT count(*) AS publications, (array_agg(DISTINCT post_id))[1:3] AS posts,
+    (SELECT count(*) FROM source WHERE error_code IS NOT NULL AND status <> 'disabled' AND deleted_at IS NULL) AS sources
+FROM publication WHERE status = 'failed' AND deleted_at IS NULL AND status_at > imprint_now() - interval '7 days'
