@@ -2,7 +2,7 @@
 
 import pytest
 
-from imprint.proof.model import ABLATIONS, PLATFORMS, explore
+from imprint.proof.exploration import ABLATIONS, PLATFORMS, explore
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

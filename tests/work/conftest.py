@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from imprint.store.db import Database
 from imprint.store.embedded import Server
-from tests.conftest import TEMPLATE, _created
+from tests.conftest import TEMPLATE, _created, quick_folder
 from tests.work.mortal import Mortal, mortal_worker
 from tests.work.posts import Author
 from tests.work.scene import Scene, scene
@@ -40,7 +40,7 @@ async def play(database_url: str, home: Path) -> AsyncIterator[Stage]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def long_play(server: Server) -> AsyncIterator[Stage]:
     """Set one stage up for all tests of a file, which then run in one loop."""
-    home = Path(tempfile.mkdtemp(prefix="imprint-"))
+    home = Path(tempfile.mkdtemp(prefix="imprint-", dir=quick_folder()))
     async for url in _created(server, TEMPLATE):
         async with stage(url, home) as made:
             yield made

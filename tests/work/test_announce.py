@@ -137,7 +137,7 @@ async def test_what_is_wrong_with_one_rule_is_a_dead_letter_and_holds_up_no_othe
         assert [title for title, *_ in await press.posts()] == ["On 1"]
         async with press.database.connection() as connection:
             (letter,) = await listed(connection, "announce")
-        assert "disabled" in letter.error
+        assert "No account of this rule can be used" in letter.error
         await accounts.enable(press.database, OWNER, off)
         await requeue(press.database, OWNER, letter.id)
         await until(lambda: press.value("SELECT count(*) = 0 FROM pgqueuer"))

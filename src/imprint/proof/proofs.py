@@ -5,9 +5,9 @@ from typing import Any
 
 from imprint.cli import session
 from imprint.proof.defects import prove_defects
+from imprint.proof.exploration import prove_model
 from imprint.proof.ground import WORKERS_LOG, scratch
 from imprint.proof.kills import asked, prove_kills
-from imprint.proof.model import prove_model
 from imprint.proof.nursery import Work, open_nursery
 from imprint.proof.outages import prove_database
 

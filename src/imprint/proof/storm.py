@@ -174,9 +174,9 @@ class Storm:
                 self._more = seen.open > BUSY * self.asked.workers
                 now = (seen.open, self.kills, self.ground.planned)
                 moved_at, before = (moved_at, before) if now == before else (time.monotonic(), now)
-                await self._release(connection, nothing_left=seen.open == 0)
                 if seen.open == 0 and self.ground.planned >= self.asked.publishes:
                     return
+                await self._release(connection, nothing_left=seen.open == 0)
                 waits = seen.due + seen.queued + seen.held == 0 and seen.open > 0
                 idle = idle + 1 if waits else 0
                 if idle >= IDLE_LOOKS or time.monotonic() - moved_at > IDLE_SECONDS:
