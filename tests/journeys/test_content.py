@@ -7,7 +7,7 @@ import psutil
 
 from imprint.problem import Exit
 from tests.images.pictures import noise
-from tests.journeys.test_up import Up, up
+from tests.journeys.test_up import Up, alive, up
 from tests.waiting import until
 
 
@@ -51,7 +51,7 @@ async def test_added_on_the_command_line_and_made_by_a_worker(home: Path, tmp_pa
         assert it.process.wait(30) == 0
 
         async def gone() -> bool:
-            return not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+            return not [p for p in family if alive(p)]
 
         await until(gone)
 

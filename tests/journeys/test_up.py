@@ -23,6 +23,22 @@ from tests.waiting import until
 PROGRAM = [sys.executable, "-m", "imprint"]
 
 
+def command(process: psutil.Process) -> str:
+    """Give the command line of a process; nothing if it has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def alive(process: psutil.Process) -> bool:
+    """Say whether a process runs, also when it ends while we look."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Up:
     """A running `imprint up` and what it has printed."""
 
@@ -74,7 +90,8 @@ class Up:
 
     def children(self, name: str) -> list[psutil.Process]:
         """Find the processes it has started by a word of their command line."""
-        return [p for p in psutil.Process(self.process.pid).children(recursive=True) if name in " ".join(p.cmdline())]
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        return [p for p in found if name in command(p)]
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run another command on the same home."""
@@ -141,7 +158,7 @@ async def test_from_the_first_start_to_the_last_goodbye(home: Path) -> None:
         it.process.send_signal(signal.SIGINT)
         assert it.process.wait(30) == 0
         assert "Imprint has stopped." in it.printed[-1]
-        assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        assert not [p for p in family if alive(p)]
     assert postmaster(home) is None
 
 
@@ -187,9 +204,7 @@ async def test_kill_9_of_it_leaves_nothing_running_and_nothing_broken(home: Path
         it.process.wait()
 
         async def gone() -> bool:
-            return postmaster(home) is None and not any(
-                p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family
-            )
+            return postmaster(home) is None and not any(alive(p) for p in family)
 
         await until(gone, seconds=30)
     with up(home) as again:
