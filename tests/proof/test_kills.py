@@ -32,13 +32,12 @@ def test_kills(token: bool) -> None:  # noqa: FBT001
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=quick)
     assert ran.stdout, ran.stderr
     told = json.loads(ran.stdout)
-    # How many kills fit in before all is out depends on the machine; that some did is asked below.
-    assert told["wrong"] == []
+    assert (told["wrong"], told["proved_nothing"], ran.returncode) == ([], [], 0)
     assert [told[name] for name in ("duplicates", "lost", "stuck", "early")] == [0, 0, 0, 0]
     assert told["published"] + told["unknown"] == PUBLISHES
     assert told["unknown"] == 0 or not token
-    assert told["kills"] >= KILLS // 4
-    assert sum(told["hits"].values()) > 0
+    assert told["kills"] >= KILLS
+    assert sum(told["hits"].values()) >= KILLS // 3
 
 
 def end(status: str = "success", **given: Any) -> End:

@@ -137,6 +137,7 @@ class Storm:
     _held_back: bool = False
     _more: bool = True
     _refused: int = 0
+    _waiting: bool = False
 
     @property
     def kills(self) -> int:
@@ -257,6 +258,8 @@ class Storm:
         asked = self.asked
         if self.over:
             return None, None
+        if self._waiting:
+            return None, SHORT_LIFE  # there is no point to pass until the last one may go
         sleepers = sum(
             each.asleep or (each.doom is not None and each.doom.ends == signal.SIGSTOP)
             for each in self._workers.values()
@@ -276,11 +279,14 @@ class Storm:
     async def _release(self, connection: Connection, *, nothing_left: bool) -> None:
         """Plan the next wave when enough have died for it, so that the dying lasts as long as the publishing."""
         left = self.asked.publishes - self.ground.planned
+        self._waiting = nothing_left and left == 1
         done = 1.0 if self.over or not self.asked.kills else self.kills / self.asked.kills
         wave = max(1, self.asked.publishes // WAVES)
         if left > 0 and (nothing_left or self.ground.planned / self.asked.publishes <= done + 1 / WAVES):
-            count = left if self.over else min(wave, left)
-            await self.ground.plan(connection, [self.dice.uniform(0, SPREAD) for _ in range(count)])
+            # The last one waits until enough have died: a quick machine would be done before that.
+            count = left if self.over else min(wave, left - 1)
+            if count:
+                await self.ground.plan(connection, [self.dice.uniform(0, SPREAD) for _ in range(count)])
 
     async def _watch_leases(self, connection: Connection) -> None:
         now = time.monotonic()
