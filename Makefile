@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test prove lint format docs requirements clean
+.PHONY: help install run demo test prove bench bench-peers lint format docs screenshots requirements clean
 
 help: ## list what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 # The stamps make a second call free, and a changed pin a new installation.
-$(VENV)/.run: $(BIN)/python requirements/run.txt pyproject.toml
+$(VENV)/.run: $(BIN)/python requirements/run.txt pyproject.toml hatch_build.py src/imprint/web/package-lock.json
 	@echo "installing what Imprint needs (once, about a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -39,12 +39,20 @@ demo: $(VENV)/.run ## the one-minute story
 test: $(VENV)/.test lint ## lint, types, import rules, docs freshness and all tests
 	@$(BIN)/python -m pytest -n auto
 
-prove: $(VENV)/.test ## the long form of every proof; best overnight
-	@$(BIN)/imprint prove model
-	@$(BIN)/imprint prove kills --publishes 10000 --kills 2000
-	@$(BIN)/imprint prove kills --publishes 10000 --kills 2000 --no-token
-	@$(BIN)/imprint prove database
-	@$(BIN)/imprint prove defects
+prove: $(VENV)/.test ## the long form of every proof, kept in docs/reliability.md; best overnight
+	@$(BIN)/python -m docs.record model prove model
+	@$(BIN)/python -m docs.record kills prove kills --publishes 10000 --kills 2000
+	@$(BIN)/python -m docs.record kills-no-token prove kills --publishes 10000 --kills 2000 --no-token
+	@$(BIN)/python -m docs.record database prove database
+	@$(BIN)/python -m docs.record soak prove soak --minutes 10
+	@$(BIN)/python -m docs.record defects prove defects
+	@$(BIN)/python -m docs.generate
+
+bench: $(VENV)/.test ## every bench beside its peers, and bench/REPORT.md; QUICK=1 for a first look
+	@$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+bench-peers: $(VENV)/.test ## install the peers, each into a folder of its own
+	@$(BIN)/python -m bench.peers
 
 lint: $(VENV)/.test ## ruff, mypy and the import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -57,6 +65,9 @@ format: $(VENV)/.test ## let ruff put the code in order
 docs: $(VENV)/.test ## write the generated pages anew
 	@$(BIN)/python -m docs.generate
 
+screenshots: $(VENV)/.test ## a picture of every page, wide and narrow, light and dark, into build/screenshots
+	@$(BIN)/python -m tests.browser.screenshots
+
 requirements: $(VENV)/.test ## pin every version anew, with hashes
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --python-version 3.11 \
 	  pyproject.toml requirements/build.in -o requirements/run.txt
@@ -64,5 +75,5 @@ requirements: $(VENV)/.test ## pin every version anew, with hashes
 	  --extra test pyproject.toml requirements/build.in -c requirements/run.txt -o requirements/test.txt
 
 clean: ## remove .venv and what tools left behind
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist src/imprint/web/assets .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

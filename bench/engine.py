@@ -7,16 +7,17 @@ import uvloop
 from bench import ours
 from bench.cluster import cluster
 from bench.figures import show
-from bench.peers import bullmq, pgqueuer
+from bench.peers import bullmq, pgqueuer, procrastinate
 
 
 async def measure(jobs: int, batch_size: int) -> None:
-    """Measure Imprint, bare PgQueuer at the same batch size and BullMQ, one after the other."""
+    """Measure Imprint, bare PgQueuer at the same batch size, Procrastinate and BullMQ, one after the other."""
     async with cluster() as postgres:
         imprint = await ours.engine(await postgres.database("ours"), jobs, batch_size)
         bare = await pgqueuer.engine(await postgres.database("bare"), jobs, batch_size)
+        lazy = procrastinate.available() or await procrastinate.engine(await postgres.database("lazy"), jobs)
     why = bullmq.available()
-    show(imprint, {"pgqueuer": bare, "bullmq": why or await bullmq.engine(jobs)})
+    show(imprint, {"pgqueuer": bare, "procrastinate": lazy, "bullmq": why or await bullmq.engine(jobs)})
 
 
 def main() -> None:

@@ -146,7 +146,7 @@ async def measure(sizes: Sequence[int], rounds: int) -> None:
 def main() -> None:
     """Read the command line and measure."""
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs=2, default=SIZES, help="how many publications, few and many")
+    parser.add_argument("--rows", type=int, nargs="+", default=SIZES, help="how many publications, from few to many")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     asked = parser.parse_args()
     uvloop.run(measure(asked.rows, asked.rounds))

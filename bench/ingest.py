@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -151,14 +151,17 @@ async def fill(database: Database, count: int) -> list[tuple[UUID, UUID]]:
     return [(row[0], row[1]) for row in rows]
 
 
-async def growth(postgres: Cluster, small: int, large: int, rounds: int) -> dict[str, object]:
-    """Compare what a chapter costs with few and with many stored; the two take turns."""
-    seconds: dict[int, list[float]] = {small: [], large: []}
+async def growth(postgres: Cluster, sizes: Sequence[int], rounds: int) -> dict[str, object]:
+    """Compare what a chapter costs with few and with many stored; the sizes take turns."""
+    seconds: dict[int, list[float]] = {size: [] for size in sizes}
     places: dict[int, list[tuple[UUID, UUID]]] = {}
-    opened: dict[int, Database] = {}
-    async with _databases(postgres, [small, large]) as databases:
-        for size, database in databases.items():
-            opened[size], places[size] = database, await fill(database, size)
+    async with AsyncExitStack() as stack:
+        opened: dict[int, Database] = {}
+        for size in sizes:
+            url = await postgres.database(f"grown_{size}")
+            await migrate(url)
+            opened[size] = await stack.enter_async_context(open_database(url, size=2))
+            places[size] = await fill(opened[size], size)
         for turn in range(rounds):
             for size, database in opened.items():
                 series, source = places[size][turn % len(places[size])]
@@ -169,18 +172,8 @@ async def growth(postgres: Cluster, small: int, large: int, rounds: int) -> dict
     cost = {size: median(each) / GROWN * 1e6 for size, each in seconds.items()}
     return {
         "us_per_chapter": {str(size): round(each, 1) for size, each in cost.items()},
-        "cost_growth": round(cost[large] / cost[small], 2),
+        "cost_growth": round(cost[sizes[-1]] / cost[sizes[0]], 2),
     }
-
-
-@asynccontextmanager
-async def _databases(postgres: Cluster, sizes: Sequence[int]) -> AsyncIterator[dict[int, Database]]:
-    urls = {size: await postgres.database(f"grown_{size}") for size in sizes}
-    for url in urls.values():
-        await migrate(url)
-    first, second = sizes
-    async with open_database(urls[first], size=2) as one, open_database(urls[second], size=2) as two:
-        yield {first: one, second: two}
 
 
 async def notices(database: Database, followers: int, rounds: int) -> dict[str, object]:
@@ -293,7 +286,7 @@ async def measure(*, quick: bool) -> None:
             await rates(database, [100], lambda _: 3)  # warm
             found = await rates(database, sizes, lambda size: turns.get(size, 3))
             told = await notices(database, followers, 3 if quick else 5)
-        grown = await growth(postgres, 1000, large, 40 if quick else 200)
+        grown = await growth(postgres, [1000, large // 20, large], 40 if quick else 200)
         polled_url = await postgres.database("polls")
         await migrate(polled_url)
         polled = await polls(polled_url, home, asked)

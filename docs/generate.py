@@ -8,9 +8,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from fastapi import FastAPI
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from docs import reliability
+from imprint.api.house import NOUNS
+from imprint.api.openapi import DESCRIPTION, document, operations
 from imprint.cli.program import program
 from imprint.engine.clock import Timer, timers
 from imprint.lifecycles.lifecycle import Lifecycle
@@ -36,6 +40,8 @@ def pages() -> dict[str, str]:
         "cli.md": _cli(),
         "queries.md": _queries(),
         "timers.md": _timers(),
+        "api.md": _api(),
+        "reliability.md": _page("Reliability", reliability.OPENING, *reliability.page(_table)),
     }
     return {name: _HEAD + text.rstrip() + "\n" for name, text in written.items()}
 
@@ -194,6 +200,26 @@ def _timers() -> str:
         "The columns of times that the clock watches. What is due is handed to the entrypoint, as a job; where none is "
         "named, the statement does all there is to do. A worker watches only the timers whose entrypoint it has.",
         _table(("timer", "entrypoint", ""), rows),
+    )
+
+
+def _api() -> str:
+    app = FastAPI()
+    for noun in NOUNS:
+        app.include_router(noun.routes)
+    nouns: dict[str, list[Sequence[str]]] = {}
+    for method, path, operation in operations(document(app)):
+        row = f"`{method.upper()}`", f"`{path}`", f"`{operation['x-scope']}`", operation["description"].split("\n")[0]
+        nouns.setdefault(operation["tags"][0], []).append(row)
+    parts = [" · ".join(f"[{name}](#{name.replace(' ', '-')})" for name in nouns)]
+    for name, rows in nouns.items():
+        parts += [f"## {name}", _table(("", "path", "needs", ""), rows)]
+    return _page(
+        "The API",
+        f"{DESCRIPTION} A running Imprint shows the same with bodies, answers and examples at `/api/docs`, and as "
+        "OpenAPI 3.1 at `/api/openapi.json`. What an operation needs is a scope; `open` is for everybody, `signed-in` "
+        "for a session or a key, `self` for a session only.",
+        *parts,
     )
 
 

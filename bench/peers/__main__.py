@@ -1,7 +1,10 @@
 """`python -m bench.peers`: install the peers, or measure them alone."""
 
 import argparse
+import asyncio
 import json
+import os
+import shutil
 import signal
 import sys
 
@@ -9,15 +12,35 @@ import uvloop
 
 from bench.cluster import cluster
 from bench.machine import machine
-from bench.peers import bullmq, pgqueuer
-from bench.peers.redis import DURABLE, TUNED
+from bench.peers import bullmq, imaging, pgqueuer, procrastinate
+from bench.peers.redis import DURABLE, TUNED, installed
 
 
 async def install() -> None:
-    """Install what needs no root, and say what is still missing and how to get it."""
-    await bullmq.install()
-    print(f"bullmq: {bullmq.available() or 'ready'}")
-    print("pgqueuer: ready")
+    """Install what is missing, each into a folder of its own, and say what is there; one that fails stops no other."""
+    await _redis()
+    for peer in (procrastinate.install, bullmq.install, imaging.install):
+        try:
+            await peer()
+        except RuntimeError as problem:
+            print(problem)
+    for name, why in {
+        "procrastinate": procrastinate.available(),
+        "bullmq": bullmq.available(),
+        "pgqueuer": None,
+    }.items():
+        print(f"{name}: {why or 'ready'}")
+
+
+async def _redis() -> None:
+    """Let the system install Redis where that is possible without being asked for a password."""
+    if not installed() and shutil.which("apt-get") and os.geteuid() == 0:
+        apt = await asyncio.create_subprocess_exec(
+            *("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "redis-server"),
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        await apt.wait()
 
 
 async def drift(future: int, due: int, seconds: float) -> None:

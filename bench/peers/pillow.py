@@ -21,11 +21,11 @@ def work(task: tuple[str, str, list[dict[str, Any]], str]) -> float:
     """Make all variants of one original; give the processor's seconds."""
     name, way, recipes, folder = task
     began = process_time()
-    image = Image.open(name)
+    opened = Image.open(name)
     largest = max(recipe["edge"] for recipe in recipes)
     if way == "tuned":
-        image.draft("RGB", (largest, largest))
-    image = ImageOps.exif_transpose(image)
+        opened.draft("RGB", (largest, largest))
+    image = ImageOps.exif_transpose(opened)
     for recipe in sorted(recipes, key=lambda recipe: -int(recipe["edge"])):
         edge = recipe["edge"]
         small = image.copy() if way == "plain" else image

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
 import typer
 
+from imprint.api.app import Application
 from imprint.cli.program import program
 from imprint.cli.prove import Proofs
 from imprint.cli.sandbox import Town
@@ -20,7 +22,10 @@ from imprint.engine.queue import Entrypoint
 from imprint.log import hide_in_text
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
-from imprint.store.db import Database
+from imprint.store.db import GONE, Database
+
+if TYPE_CHECKING:
+    from imprint.work.sandbox_account import Sandbox  # the use cases weigh, and only some commands need them
 
 
 def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...]:
@@ -32,9 +37,22 @@ def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...
 
 async def serve(database: Database, settings: Settings, opened: socket.socket, stop: asyncio.Event) -> None:
     """Answer HTTP on an open socket until `stop`."""
-    from imprint.api import server  # noqa: PLC0415 - a worker would carry the web framework for nothing
+    from imprint.api import server  # noqa: PLC0415 - a worker would carry the server for nothing
+    from imprint.sandbox.standing import Standing  # noqa: PLC0415
 
-    await server.serve(database, settings, opened, stop)
+    sandbox = Standing(settings.home, settings.sandbox_port)
+    try:
+        await sandbox.resume()
+        await server.serve(database, lambda: house(database, settings, sandbox), opened, stop)
+    finally:
+        await sandbox.close()
+
+
+def house(database: Database, settings: Settings, sandbox: "Sandbox | None" = None) -> Application:
+    """Put the API and the pages together."""
+    from imprint.web.house import build  # noqa: PLC0415 - an Imprint that nobody looks at carries no web framework
+
+    return build(database, settings, sandbox)
 
 
 def town(
@@ -78,6 +96,8 @@ def run(arguments: list[str]) -> int:  # noqa: C901, PLR0911 - a table of what c
         inner: BaseException = error
         while isinstance(inner, BaseExceptionGroup):
             inner = inner.exceptions[0]  # what went wrong inside is what a person can use
+        if isinstance(inner, GONE):  # a transaction whose connection was cut under it says so in its own way
+            return _complain(arguments, Exit.UNAVAILABLE, "database.lost", "The connection to the database was lost.")
         # The last door: a bug is a sentence too, its traceback for those who ask for it.
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             logging.getLogger("imprint").exception("a bug")

@@ -98,6 +98,14 @@ class Settings(BaseSettings):
             json_schema_extra={"shown": "the address they used"},
         ),
     ] = None
+    sandbox_port: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=65535,
+            description="The port of the sandbox that a page can start, on this machine only; 0 takes any free one.",
+        ),
+    ] = 7700
     workers: Annotated[int, Field(ge=0, le=64, description="How many worker processes `imprint up` starts.")] = 1
     concurrency: Annotated[int, Field(ge=2, le=1000, description="How many jobs one worker runs at the same time.")] = (
         20

@@ -30,7 +30,8 @@ async def test_an_account_is_connected_and_looked_after(at: Town) -> None:
     again = await ada.post(f"{path}/reconnect", {"answers": HOOK["answers"]})
     assert again["account"]["id"] == made["id"]
     assert [each["id"] for each in (await ada.get("/api/accounts"))["items"]] == [made["id"]]
-    await ada.delete(f"{path}?cancelWaiting=true")
+    gone = await ada.delete(f"{path}?cancelWaiting=true", 200)
+    assert gone == {"revoked": False, "trouble": None}
     assert await ada.refused("GET", path) == (404, "account.missing")
 
 
@@ -81,7 +82,7 @@ async def test_a_person_goes_to_a_platform_and_comes_back(at: Town) -> None:
         stranger = await bob.http.get(there)
         assert (stranger.status_code, "does not belong" in stranger.text) == (400, True)
         nobody = await (await at.visitor()).http.get(there)
-        assert nobody.status_code == 400
+        assert (nobody.status_code, nobody.headers["location"][:14]) == (303, "/sign-in?next=")
         page = await ada.http.get(there)
         assert (page.status_code, "gallery is connected" in page.text) == (200, True)
         assert (await ada.http.get(there)).status_code == 400
@@ -94,6 +95,16 @@ async def test_a_person_goes_to_a_platform_and_comes_back(at: Town) -> None:
         gone = {"returnedTo": f"{at.url}/accounts/return?state=nonsense"}
         assert await ada.refused("POST", "/api/accounts/finish", gone) == (422, "sign_in.not_begun")
         assert urlsplit(back).path == "/accounts/return"
+
+
+async def test_what_was_answered_is_used_again_only_as_a_whole(at: Town) -> None:
+    """Given nothing, an account signs in as before; given an address alone, the old secret is not sent there."""
+    ada = await at.first()
+    made = (await ada.post("/api/accounts", HOOK, 201))["account"]["id"]
+    path = f"/api/accounts/{made}/reconnect"
+    assert (await ada.post(path, {}))["account"]["id"] == made
+    elsewhere = {"answers": {"url": "https://elsewhere.example/"}}
+    assert await ada.refused("POST", path, elsewhere) == (422, "account.no_answer")
 
 
 async def test_a_member_does_not_reach_into_the_network_of_the_machine(at: Town) -> None:

@@ -14,7 +14,9 @@ from tests.waiting import until
 LIGHT = """
 import sys
 import imprint.api.server
-heavy = {"fastapi", "argon2", "obstore", "httpx2", "pyvips"} & set(sys.modules)
+import imprint.main
+import imprint.sandbox.standing
+heavy = {"fastapi", "jinja2", "argon2", "obstore", "httpx2", "pyvips"} & set(sys.modules)
 print(sorted(heavy))
 """
 

@@ -168,8 +168,7 @@ async def test_behind_a_proxy_addresses_lead_to_the_public_one(
     database: Database, database_url: str, home: Path
 ) -> None:
     """With a public address that is where bytes are sent to, whatever Host a client names."""
-    variables = {"IMPRINT_PUBLIC_URL": "https://imprint.example/"}
-    async with town(database, database_url, home, **variables) as at:
+    async with town(database, database_url, home, IMPRINT_PUBLIC_URL="https://imprint.example/") as at:
         ada = await at.first()
         url = urlsplit((await asked(ada))["uploadUrl"])
         assert (url.scheme, url.netloc) == ("https", "imprint.example")

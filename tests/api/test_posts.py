@@ -44,7 +44,7 @@ async def test_a_post_from_its_first_word_to_its_schedule_and_back(at: Town) -> 
     moved = await ada.post(f"{path}/reschedule", {"at": later})
     assert moved["publications"][0]["id"] == publication["id"]
     since, until_ = SOON.partition("T")[0], (datetime.fromisoformat(SOON) + timedelta(days=3)).date().isoformat()
-    seen = await ada.get(f"/api/posts/calendar?since={since}&until={until_}")
+    seen = await ada.get(f"/api/calendar?from={since}&until={until_}")
     assert [each["postId"] for each in seen["items"]] == [made["id"]]
     assert (await ada.post(f"{path}/unschedule"))["status"] == "draft"
     copy = await ada.post(f"{path}/duplicate", code=201)

@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-import httpx2
 import pytest
 
 from imprint.store.db import Database
@@ -256,22 +255,6 @@ async def test_invitations_open_once_and_only_downwards(at: Town) -> None:
     await ada.delete(f"/api/invitations/{made['id']}")
     gone = {"code": made["code"], "name": "late", "password": PASSWORD}
     assert await who.refused("POST", "/api/invitations/accept", gone) == (403, "invitation.bad_code")
-
-
-async def test_a_page_signs_in_and_out_without_a_script(at: Town) -> None:
-    """The forms make the first account, show the status, and end the session."""
-    async with httpx2.AsyncClient(base_url=at.url, trust_env=False, follow_redirects=True) as http:
-        assert "first account" in (await http.get("/")).text
-        assert "not the code" in (await http.post("/first", data={"code": "x", **NAME})).text
-        page = await http.post("/first", data={"code": await at.code(), **NAME})
-        assert "0 workers alive" in page.text
-        token = page.text.partition("name=token value='")[2].partition("'")[0]
-        assert (await http.post("/sign-out", data={"token": "x"})).status_code == 403
-        assert "Sign in" in (await http.post("/sign-out", data={"token": token})).text
-        assert "do not belong together" in (await http.post("/sign-in", data={"name": "ada", "password": "x"})).text
-        assert "ada, administrator" in (await http.post("/sign-in", data=NAME)).text
-        assert (await http.post("/sign-in", data=NAME, headers={"Origin": "https://evil.example"})).status_code == 403
-        assert (await http.post("/sign-in", data={"name": "x" * 5000})).status_code == 413
 
 
 async def test_two_administrators_cannot_disable_each_other(at: Town, database: Database) -> None:

@@ -13,7 +13,9 @@ from imprint.api.server import serve
 from imprint.engine.address import address, listen
 from imprint.settings import Settings, load
 from imprint.store.db import Database
+from imprint.web.house import build
 from imprint.work import first_code
+from imprint.work.sandbox_account import Sandbox
 from imprint.work.scope import Role
 from tests.waiting import until
 
@@ -76,6 +78,7 @@ class Town:
     database: Database
     settings: Settings
     open: AsyncExitStack
+    stop: asyncio.Event
 
     async def visitor(self, **headers: str) -> Visitor:
         """Give somebody whom nobody knows yet."""
@@ -109,17 +112,19 @@ class Town:
 
 
 @asynccontextmanager
-async def town(database: Database, url: str, home: Path, **variables: str) -> AsyncIterator[Town]:
+async def town(
+    database: Database, url: str, home: Path, *, sandbox: Sandbox | None = None, **variables: str
+) -> AsyncIterator[Town]:
     """Run the server."""
     settings = load({"IMPRINT_HOME": str(home), "IMPRINT_DATABASE_URL": url, **variables})
     opened = listen("127.0.0.1", 0)
     stop = asyncio.Event()
-    running = asyncio.create_task(serve(database, settings, opened, stop))
+    running = asyncio.create_task(serve(database, lambda: build(database, settings, sandbox), opened, stop))
     at = address(opened)
     try:
         await until(lambda: answers(at))
         async with AsyncExitStack() as people:
-            yield Town(at, database, settings, people)
+            yield Town(at, database, settings, people, stop)
     finally:
         stop.set()
         await running

@@ -29,9 +29,16 @@ class Told:
         """Explore nothing."""
         return self.report
 
-    def database(self, stops: int, *, seed: int) -> dict[str, Any]:
+    def database(
+        self, stops: int, *, seed: int, server: str | None, stop: Sequence[str], start: str | None
+    ) -> dict[str, Any]:
         """Stop nothing."""
-        self.asked.append((stops, seed))
+        self.asked.append((stops, seed, server, tuple(stop), start))
+        return self.report
+
+    def soak(self, minutes: float, *, seed: int) -> dict[str, Any]:
+        """Let nothing happen."""
+        self.asked.append((minutes, seed))
         return self.report
 
     def defects(self, only: Sequence[str]) -> dict[str, Any]:
@@ -56,11 +63,26 @@ def test_what_is_asked_for_arrives(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == GOOD
     assert run(proofs, "kills") == Exit.OK
     assert run(proofs, "database", "--stops", "4", "--seed", "1") == Exit.OK
+    lent = ["--server", "postgresql://x/y", "--stop", "a b", "--stop", "c", "--start", "d"]
+    assert run(proofs, "database", "--seed", "2", *lent) == Exit.OK
+    assert run(proofs, "soak", "--minutes", "0.5", "--seed", "3") == Exit.OK
     assert run(proofs, "defects", "--only", "a", "--only", "b") == Exit.OK
     assert proofs.asked[0] == (5, 2, 3, False, 9)
     assert proofs.asked[1][:4] == (300, 100, 8, True)
-    assert proofs.asked[2:] == [(4, 1), ("a", "b")]
+    assert proofs.asked[2:] == [
+        (4, 1, None, (), None),
+        (20, 2, "postgresql://x/y", ("a b", "c"), "d"),
+        (0.5, 3),
+        ("a", "b"),
+    ]
     assert "Nothing is wrong." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("some", [["--server", "u"], ["--stop", "a"], ["--server", "u", "--start", "b"]])
+def test_a_lent_server_needs_all_that_belongs_to_it(some: list[str]) -> None:
+    """An address without the commands, or commands without an address, is a mistake."""
+    with pytest.raises(typer.BadParameter, match="go together"):
+        run(Told(GOOD), "database", *some)
 
 
 @pytest.mark.parametrize(

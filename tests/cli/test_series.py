@@ -85,7 +85,7 @@ def test_the_life_of_a_series(world: tuple[World, str], capsys: Captured) -> Non
     assert second["name"] == "dex"
     assert told(capsys, "source", "poll", "dex")["releases"] == 3
     there.publish(grown, "4", title="The return")
-    assert "1 new chapters, 1 new releases, 1 notices." in said(capsys, "source", "poll", "dex")
+    assert said(capsys, "source", "poll", "dex") == "1 new chapter, 1 new release, 1 notice.\n"  # and no log lines
     shown = told(capsys, "series", "show", made["id"][:8])
     assert (shown["latestChapter"], shown["unread"], len(shown["chapterList"])) == ("4", 4, 4)
     assert shown["chapterList"][0]["title"] == "The return"

@@ -14,13 +14,12 @@ FIELDS = ("series", "number", "title", "url")
     [
         ("{series} {number}: {title}", "Sea 7: Waves"),
         ("no field", "no field"),
-        ("{{series}}", "{series}"),
         ("{url}{url}", "https://a/7https://a/7"),
         ("", ""),
     ],
 )
 def test_fields_are_filled(template: str, text: str) -> None:
-    """Each as often as it is there; double braces are braces."""
+    """Each as often as it is there."""
     refuse(template, FIELDS)
     assert filled(template, {"series": "Sea", "number": "7", "title": "Waves", "url": "https://a/7"}) == text
 
@@ -41,6 +40,10 @@ def test_fields_are_filled(template: str, text: str) -> None:
         ("{series", "rule.bad_template"),
         ("series}", "rule.bad_template"),
         ("{series!}", "rule.bad_template"),
+        ("{{series}}", "rule.bad_template"),
+        ("{{ series }}", "rule.bad_template"),
+        ("a {{ b", "rule.bad_template"),
+        ("a }} b", "rule.bad_template"),
     ],
 )
 def test_everything_else_is_refused(template: str, code: str) -> None:

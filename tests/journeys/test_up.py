@@ -66,7 +66,7 @@ class Up:
     @property
     def address(self) -> str:
         """Where it listens."""
-        return next(line.split()[1] for line in self.printed if "Open" in line)
+        return next(line.split()[1].partition("/first#")[0] for line in self.printed if "Open" in line)
 
     @property
     def code(self) -> str:
@@ -147,7 +147,6 @@ async def test_from_the_first_start_to_the_last_goodbye(home: Path) -> None:
         code, body = it.get("/api/status", Authorization=f"Bearer {it.key}")
         assert (code, len(json.loads(body)["workers"])) == (200, 1)
         assert "Sign in" in it.get("/")[1]
-        assert "1 worker alive" in it.get("/", Authorization=f"Bearer {it.key}")[1]
         assert it.key not in it.logged + "".join(it.printed)
         assert it.command("code").returncode == Exit.FAILED  # somebody is here: the code has done its work
         second = it.command("up")

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from imprint.engine.wire import Sender, Wire
-from imprint.platforms.bluesky import TID, Bluesky, key_of, record
+from imprint.platforms.bluesky import Bluesky, key_of, record
 from imprint.platforms.bluesky_sign_in import BlueskyLogin
 from imprint.platforms.bluesky_text import facets, fits, marks, mentioned, parts
 from imprint.platforms.contract import Quota, Receipt
 from imprint.platforms.failure import Failure, NoAnswer, NotYet, RateLimited, Refused, SignInAgain
 from imprint.platforms.request import Request, Text
+from imprint.platforms.tid import TID
 from imprint.platforms.work import RemoteFile, Work
 from imprint.sandbox.bluesky import APP_PASSWORD, did, handle
 from imprint.sandbox.faults import Fault
@@ -260,8 +261,8 @@ async def test_a_session_begins_and_is_renewed(running: Sandbox) -> None:
     begun = await BSKY.begin(http(), given_, "")
     assert isinstance(begun, BlueskyLogin)
     assert (begun.name, begun.did) == (handle("painter"), did("painter"))
-    assert begun.expires_at
-    assert timedelta(hours=1) < begun.expires_at - datetime.now(UTC) < timedelta(hours=3)
+    assert begun.expires_in
+    assert timedelta(minutes=119) < begun.expires_in <= timedelta(hours=2)
     await BSKY.check(http(), begun, work())
     running.sites["bluesky"].spoil("painter", "access")
     with pytest.raises(SignInAgain) as old:
@@ -338,10 +339,10 @@ def test_what_is_left_is_read_from_the_headers() -> None:
     """Points and the second at which they are counted anew, by the server's own clock."""
     date = {"date": "Mon, 16 Nov 2026 01:00:00 GMT"}
     rates = {
-        "ratelimit-remaining": "41",
+        "ratelimit-remaining": "91",
         "ratelimit-reset": str(int(datetime(2026, 11, 16, 1, 5, tzinfo=UTC).timestamp())),
     }
-    assert BSKY.quota(answer({}, 200, **date, **rates)) == Quota(20, timedelta(minutes=5))
+    assert BSKY.quota(answer({}, 200, **date, **rates)) == Quota(20, timedelta(minutes=5))  # a thread is kept
     assert BSKY.quota(answer({}, 200, **date, **{"ratelimit-remaining": "x", "ratelimit-reset": "1"})) is None
 
 
@@ -363,3 +364,25 @@ async def test_validate_knows_blueskys_own_rules() -> None:
         await BSKY.publish(Recorded(), LOGIN, work(options={"bogus": 1}))
     before = await BSKY.preview(LOGIN, work(options={"text": "hello @a.test"}))
     assert [each.known for each in before] == [True, False]
+
+
+async def test_recorded_answers() -> None:
+    """What real servers have said of a handle, a record and an account is read by the same code."""
+    known = json.loads(recording("atproto/marshalx__resolve_handle.json"))
+    made = work(files=(), options={"text": "For @artist.example.com"})
+    assert (await BSKY.prepare(Recorded(answer(known)), LOGIN, made)).prepared == {"artist.example.com": known["did"]}
+    for absent in ("InvalidRequest", "HandleNotFound"):
+        told = await BSKY.prepare(Recorded(answer({"error": absent, "message": "no"}, 400)), LOGIN, made)
+        assert told.prepared == {"artist.example.com": ""}
+    real = json.loads(recording("atproto/marshalx__post_record.json"))
+    found = await BSKY.find(Recorded(answer(real)), LOGIN, made, datetime.now(UTC))
+    assert found is not None
+    assert found.remote_id == f"at://{LOGIN.did}/app.bsky.feed.post/{key_of(made)}"
+    account = json.loads(recording("atproto/marshalx__did_doc.json"))
+    session = answer({**account, "accessJwt": "a.b.c", "refreshJwt": "r"})
+    given_ = {"handle": account["handle"], "app_password": "x", "base_url": "https://bsky.social"}
+    begun = await BSKY.begin(Recorded(session), given_, "")
+    assert isinstance(begun, BlueskyLogin)
+    (service,) = account["didDoc"]["service"]
+    assert (begun.did, begun.pds_url) == (account["did"], service["serviceEndpoint"])
+    assert begun.expires_in == timedelta(hours=2)  # where a token cannot be read, as long as they last

@@ -1,12 +1,10 @@
 """Mastodon: what is sent, how it is counted, an instance's own limits, the sign-in, the look, and every answer."""
 
 import json
-import time
 import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,7 +22,6 @@ from imprint.platforms.login import Errand
 from imprint.platforms.mastodon import MOST_PAGES, Mastodon, countable
 from imprint.platforms.mastodon_sign_in import TYPES, MastodonLogin, read_limits
 from imprint.platforms.work import RemoteFile, Work
-from imprint.sandbox import mastodon as site
 from imprint.sandbox.faults import Fault
 from imprint.sandbox.server import Sandbox, sandbox
 from tests.platforms.recorded import Recorded, answer, recording
@@ -245,13 +242,12 @@ async def test_files_that_take_time(running: Sandbox, login: MastodonLogin) -> N
         await MASTODON.publish(Recorded(), LOGIN, work())
 
 
-async def test_a_key_lasts_an_hour(running: Sandbox, login: MastodonLogin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_lasts_an_hour(running: Sandbox, login: MastodonLogin) -> None:
     """Within it the same status comes back; a second later the same key makes another, which is why nobody sends it."""
     made = work(files=())
     first = await MASTODON.publish(http(), login, made)
-    now = time.time()
     for later, same in ((3590, True), (3601, False)):
-        monkeypatch.setattr(site, "time", SimpleNamespace(time=lambda later=later: now + later))
+        running.sites["mastodon"].ahead = later
         assert (await MASTODON.publish(http(), login, made) == first) is same
     assert len(running.log.effects("mastodon")) == 2
     assert MASTODON.once.may_resend(timedelta(minutes=59))

@@ -1,5 +1,6 @@
 """WordPress: the post that is sent, slugs and marks, terms, the sign-in, and every answer it is known to give."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -101,6 +102,23 @@ async def test_terms_are_made_once(running: Sandbox, login: WordPressLogin) -> N
     exists = answer({"code": "term_exists", "data": {"status": 400, "term_id": 7}}, 400)
     told = await WP.prepare(Recorded(answer([]), answer([]), answer([]), exists), LOGIN, work(tags=("x",), files=()))
     assert told.prepared == {"tag:x": "7"}
+
+
+async def test_terms_that_several_make_at_once_are_one(running: Sandbox, login: WordPressLogin) -> None:
+    """Whoever is slower is told which one is there already."""
+    made = [work(tags=("harbour",), options={"categories": ["Fog"]}, files=()) for _ in range(5)]
+    running.faults.next(Fault.LATENCY, path="*/tags", times=5, seconds=0.05)  # all look before anybody makes one
+    told = await asyncio.gather(*(WP.prepare(http(), login, each) for each in made))
+    assert len({tuple(each.prepared.items()) for each in told}) == 1
+    assert [each.data["name"] for each in running.log.entries("term")] == ["harbour", "Fog"]
+
+
+async def test_a_file_that_the_server_does_not_let_through() -> None:
+    """Whoever stands in front of the site says so with a page of its own; that will never change."""
+    page = answer(b"<h1>413 Request Entity Too Large</h1>", 413)
+    with pytest.raises(Refused) as refused:
+        await WP.upload(Recorded(page), LOGIN, work(), work().files[0], lambda _: None)
+    assert refused.value.code == "wordpress.too_large"
 
 
 async def test_who_may_not_make_a_category_is_told(running: Sandbox, login: WordPressLogin) -> None:

@@ -20,30 +20,31 @@ from imprint.proof.verdict import End, Intent, Verdict, judge
 from tests.conftest import quick_folder
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PUBLISHES, KILLS = 60, 20
+PUBLISHES, KILLS = 300, 100
 
 
 @pytest.mark.parametrize("token", [True, False])
 def test_kills(token: bool) -> None:  # noqa: FBT001
     """Workers die at named points and at random: nothing comes out twice or early, nothing is lost or stuck."""
-    options = ["--publishes", str(PUBLISHES), "--kills", str(KILLS), "--workers", "4", "--seed", "7", "--json"]
+    options = ["--publishes", str(PUBLISHES), "--kills", str(KILLS), "--seed", "7", "--json"]
     command = [sys.executable, "-m", "imprint", "prove", "kills", *options, *([] if token else ["--no-token"])]
     quick = {**os.environ, "TMPDIR": str(quick_folder())}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=quick)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=700, check=False, env=quick)
     assert ran.stdout, ran.stderr
     told = json.loads(ran.stdout)
     assert (told["wrong"], told["proved_nothing"], ran.returncode) == ([], [], 0)
     assert [told[name] for name in ("duplicates", "lost", "stuck", "early")] == [0, 0, 0, 0]
-    assert told["published"] + told["unknown"] == PUBLISHES
+    # More than were asked for are planned when there is still dying to be done.
+    assert told["published"] + told["unknown"] == told["publishes"] >= PUBLISHES
     assert told["unknown"] == 0 or not token
-    assert told["kills"] >= KILLS
-    assert sum(told["hits"].values()) >= KILLS // 3
+    assert told["named_kills"] == sum(told["hits"].values()) >= KILLS // 2
+    assert told["random_kills"] >= KILLS // 2
 
 
-def end(status: str = "success", **given: Any) -> End:
+def end(status: str = "success", on: str = "deviantart", **given: Any) -> End:
     """Give a publication that stands somewhere."""
     told = {"rests": True, "held_why": None, "error_code": None, **given}
-    return End(uuid4(), "Harbour", "deviantart", status, NOW, **told)
+    return End(uuid4(), "Harbour", on, status, NOW, **told)
 
 
 def seen(seconds: float = 1) -> Effect:
@@ -68,6 +69,10 @@ def seen(seconds: float = 1) -> Effect:
         (end("unknown"), [], [], {"unknown": 1, "wrong": 1}),
         (end("unknown"), [], [("killed", "refused")], {"unknown": 1, "wrong": 1}),
         (end("unknown"), [seen()], [("killed", "died")], {"unknown": 1, "published": 1, "wrong": 1}),
+        # Where the platform knows our key it is sent again, seven times; where nothing can be looked up it may be out.
+        (end("unknown", "webhook"), [], [("killed", "died")] * 6, {"unknown": 1, "wrong": 1}),
+        (end("unknown", "webhook"), [seen()], [("killed", "died")] * 7, {"unknown": 1, "published": 1}),
+        (end("unknown", "folder"), [seen()], [("killed", "died")] * 7, {"unknown": 1, "published": 1, "wrong": 1}),
     ],
 )
 def test_the_verdict_can_be_guilty(

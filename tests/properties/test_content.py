@@ -26,7 +26,7 @@ from imprint.blobs.store import verified
 from imprint.blobs.tally import Promise
 from imprint.problem import Problem
 from imprint.store.embedded import Server
-from imprint.work import content as contents
+from imprint.work import content_moves as moves
 from imprint.work import mismatch
 from imprint.work.backfill import Options, backfill
 from imprint.work.upload import Wanted, ask_again, confirm, reap
@@ -256,7 +256,7 @@ class Machine(RuleBasedStateMachine):
         """Try a failed content again."""
         which = self.pick(data, "failed")
         model = self.models[which]
-        code = self.code_of(contents.retry(self.at.database, which, OWNER))
+        code = self.code_of(moves.retry(self.at.database, which, OWNER))
         if model.deleted:
             assert code == "content.missing"
         elif model.status != "failed":
@@ -272,7 +272,7 @@ class Machine(RuleBasedStateMachine):
         """Let all variants be made again."""
         which = self.pick(data, "processed")
         model = self.models[which]
-        code = self.code_of(contents.derive_again(self.at.database, self.at.settings, which, OWNER))
+        code = self.code_of(moves.derive_again(self.at.database, self.at.settings, which, OWNER))
         if not model.deleted and model.status in ("uploaded", "processed"):
             assert code is None
             model.status = "processing"
@@ -284,7 +284,7 @@ class Machine(RuleBasedStateMachine):
         """Put a content away."""
         which = self.pick(data, "processed")
         model = self.models[which]
-        code = self.code_of(contents.archive(self.at.database, which, OWNER))
+        code = self.code_of(moves.archive(self.at.database, which, OWNER))
         if not model.deleted and model.status in ("uploaded", "processed"):
             assert code is None
             model.status = "archived"
@@ -296,7 +296,7 @@ class Machine(RuleBasedStateMachine):
         """Delete a content."""
         which = self.pick(data, "processing", "processed")
         model = self.models[which]
-        code = self.code_of(contents.delete(self.at.database, self.at.settings, which, OWNER, force=force))
+        code = self.code_of(moves.delete(self.at.database, self.at.settings, which, OWNER, force=force))
         if model.deleted:
             assert code == "content.missing"
         elif model.status == "processing" and not force:
@@ -310,7 +310,7 @@ class Machine(RuleBasedStateMachine):
         """Take a deletion back."""
         which = self.pick(data, "deleted")
         model = self.models[which]
-        code = self.code_of(contents.restore(self.at.database, which, OWNER))
+        code = self.code_of(moves.restore(self.at.database, which, OWNER))
         assert code == (None if model.deleted else "content.gone")
         model.deleted = False
 

@@ -190,6 +190,9 @@ async def test_another_process_can_direct_it(scene: Scene) -> None:
     made = (await scene.http.post("/sandbox/series", json={"title": "New", "chapters": 1, "every": 60})).json()
     await scene.http.post(f"/sandbox/series/{made['number']}", json={"number": "2", "title": "Two"})
     assert "Chapter 2: Two" in (await scene.http.get(f"/feeds/{made['number']}.rss")).text
+    next_one = await scene.http.post(f"/sandbox/series/{made['number']}", content="{}")  # as `curl -d '{}'` does
+    assert next_one.json()["number"] == "3"
+    assert (await scene.http.post(f"/sandbox/series/{made['number']}", json={"number": None})).json()["number"] is None
     await scene.http.post("/sandbox/faults", json={"kind": "status", "status": 502, "times": 1})
     assert (await scene.http.get(f"/feeds/{made['number']}.rss")).status_code == 502
     assert (await scene.http.post("/sandbox/series/999", json={})).status_code == 404

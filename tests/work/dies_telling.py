@@ -5,10 +5,15 @@ The steps are: before a transaction, before its commit and after it; before a me
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+from pydantic import SecretStr
 
 from imprint.engine.courier import Courier
 from imprint.engine.queue import Job
+from imprint.engine.wire import Wire
 from imprint.store.db import open_database
+from imprint.work import webhook
 from imprint.work.announce import announce
 from imprint.work.notify import Notifier
 from imprint.work.target import courier
@@ -22,12 +27,20 @@ def telling(steps: Steps) -> None:
     """Make what is sent count as well."""
     send = Courier.send
 
-    async def sending(self: Courier, url: str, title: str, body: str) -> None:
+    async def sending(self: Courier, url: str, title: str, body: str, *, trusted: bool = True) -> None:
         steps.take()
-        await send(self, url, title, body)
+        await send(self, url, title, body, trusted=trusted)
         steps.take()
 
     setattr(Courier, "send", sending)  # noqa: B010 - mypy does not let a method be assigned
+    call = webhook.call
+
+    async def calling(wire: Wire, address: SecretStr, key: UUID, body: str) -> None:
+        steps.take()
+        await call(wire, address, key, body)
+        steps.take()
+
+    setattr(webhook, "call", calling)  # noqa: B010 - as above
 
 
 async def obey(order: dict[str, Any]) -> int:

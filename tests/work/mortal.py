@@ -31,6 +31,10 @@ class Mortal:
         steps: list[str] = found["steps"]
         return steps
 
+    async def may_die(self, what: str, about: UUID, fatal: int) -> bool:
+        """Let one do a job and be killed at a step if it comes so far; say whether it was."""
+        return bool((await self._order(what, about, fatal, "SIGKILL"))["killed"])
+
     @asynccontextmanager
     async def asleep(self, what: str, about: UUID, step: int | str, seconds: float = 0) -> AsyncIterator[None]:
         """Let one fall asleep at a step; it wakes up when the body has ended, and comes to its end.

@@ -12,6 +12,7 @@ from imprint.store.db import Database
 from imprint.work.attach import attach
 from imprint.work.post import Shown, create, ready, show
 from imprint.work.schedule import Target, schedule
+from tests.work.reconnecting import reconnect
 
 OWNER = "ada"
 HOUR = timedelta(hours=1)
@@ -158,7 +159,7 @@ class Author:
         async with self.database.connection() as connection:
             name = await connection.fetchval("SELECT current_database()")
             await connection.execute(f"ALTER DATABASE {name} SET imprint.clock_offset = '{time.total_seconds()} s'")
-        await self.database.pool.expire_connections()
+        await reconnect(self.database)
 
     async def _under(self, lease: Lease, changes: str) -> bool:
         async with self.database.transaction("worker", "it went so") as connection:

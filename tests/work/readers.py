@@ -21,6 +21,7 @@ from imprint.store.db import Database
 from imprint.work import target as targets
 from imprint.work.notify import Notifier
 from imprint.work.vault import Vault
+from tests.work.reconnecting import reconnect
 from tests.work.serials import add_series, add_source, chapter, follow, take_in
 
 ADA = "ada"
@@ -34,6 +35,8 @@ class Receiver:
     port: int = 0
     status: int = 200
     heard: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     calls: int = 0
     may_answer: threading.Event = field(default_factory=threading.Event)
 
@@ -65,7 +68,10 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             """Take a message."""
             receiver.calls += 1
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            receiver.raw.append(raw)
+            receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
+            body = json.loads(raw)
             if receiver.status == 200:
                 receiver.heard.append(body)
             receiver.may_answer.wait(30)
@@ -125,7 +131,13 @@ class Readers:
         return await self.target(person, digest=digest, url=url)
 
     async def target(self, person: str = ADA, *, digest: str = "off", url: str | None = None) -> UUID:
-        """Give a person one more target."""
+        """Give a person one more target; they look after the machine, or nothing of theirs would go to this one."""
+        async with self.database.connection() as connection:
+            await connection.execute(
+                "INSERT INTO person (id, name, password_hash, role) VALUES ($1, $1, '$argon2id$', 'administrator') "
+                "ON CONFLICT DO NOTHING",
+                person,
+            )
         address = SecretStr(url or self.receiver.url)
         made = await targets.add(self.database, self.vault, self.courier, person, address, digest=digest)
         return made.id
@@ -163,7 +175,7 @@ class Readers:
         async with self.database.connection() as connection:
             name = await connection.fetchval("SELECT current_database()")
             await connection.execute(f"ALTER DATABASE {name} SET imprint.clock_offset = '{ahead.total_seconds()} s'")
-        await self.database.pool.expire_connections()
+        await reconnect(self.database)
 
 
 def _readable(each: str | Chapter) -> Chapter:

@@ -22,6 +22,7 @@ from imprint.work.derive import Deriver, bounds
 from imprint.work.stores import Stores
 from imprint.work.upload import Asked, Wanted, ask, confirm, receive
 from tests.images.pictures import noise, plain
+from tests.work.reconnecting import reconnect
 
 PNG: bytes = plain(8, 8).pngsave_buffer()
 JPEG: bytes = noise(400, 300).jpegsave_buffer()
@@ -109,7 +110,7 @@ class Scene:
         async with self.database.connection() as connection:
             name = await connection.fetchval("SELECT current_database()")
             await connection.execute(f"ALTER DATABASE {name} SET imprint.clock_offset = '{time.total_seconds()} s'")
-        await self.database.pool.expire_connections()
+        await reconnect(self.database)
 
 
 def disk(settings: Settings, blobs: Blobs | None = None) -> Stores:

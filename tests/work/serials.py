@@ -18,6 +18,7 @@ from imprint.store.db import Database
 from imprint.store.query import Link
 from imprint.work.ingest import Carrier, Ingested, ingest
 from imprint.work.poll import Polled, Poller
+from tests.work.reconnecting import reconnect
 
 OWNER = "operator"
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -71,7 +72,7 @@ class Serials:
         async with self.database.connection() as connection:
             name = await connection.fetchval("SELECT current_database()")
             await connection.execute(f"ALTER DATABASE {name} SET imprint.clock_offset = '{ahead.total_seconds()} s'")
-        await self.database.pool.expire_connections()
+        await reconnect(self.database)
 
     async def jobs(self, entrypoint: str) -> list[str]:
         """List the jobs of a kind that wait."""

@@ -115,8 +115,7 @@ class Gallery(Place):
         """Keep a new login, whose access ends after a while."""
         login = DeviantArtLogin.model_validate_json(self.sandbox.login("deviantart", "artist"))
         if ends_in is not None:
-            now = datetime.now(UTC)
-            changes = {"expires_at": now + ends_in, "renewable_until": now + timedelta(days=90)}
+            changes = {"expires_in": ends_in, "renewable_for": timedelta(days=90)}
             login = login.model_copy(update=changes)
         async with self.database.transaction(OWNER, "test") as connection:
             await self.vault.put(connection, self.account, login)

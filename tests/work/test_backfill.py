@@ -14,7 +14,7 @@ from imprint.problem import Busy, Unavailable
 from imprint.work import backfill as module
 from imprint.work import plan as plans
 from imprint.work.backfill import Finding, Options, Report, backfill
-from imprint.work.content import archive, retry
+from imprint.work.content_moves import archive, retry
 from imprint.work.rendition import rendition
 from tests.work.scene import JPEG, OWNER, PNG, Scene
 from tests.work.test_derive import DONE, variants

@@ -8,21 +8,8 @@ import pytest
 from imprint.blobs.tally import Broken
 from imprint.lifecycles.content import CONTENT, ContentStatus
 from imprint.store.query import Connection
-from imprint.work.content import (
-    archive,
-    by_status,
-    bytes_of,
-    counts,
-    delete,
-    find,
-    history,
-    read,
-    restore,
-    retry,
-    retry_failed,
-    show,
-    update_many,
-)
+from imprint.work.content import by_status, bytes_of, counts, find, history, read, show
+from imprint.work.content_moves import archive, delete, restore, retry, retry_failed, update_many
 from imprint.work.purge import purge
 from imprint.work.tend import tend
 from imprint.work.upload import reap

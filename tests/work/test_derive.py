@@ -19,7 +19,7 @@ from imprint.images.refusal import MakerFailed
 from imprint.problem import Unavailable
 from imprint.store import incarnation
 from imprint.work import plan as plans
-from imprint.work.content import delete, derive_again, retry
+from imprint.work.content_moves import delete, derive_again, retry
 from imprint.work.derive import ATTEMPTS, requeue_lost
 from imprint.work.orphans import collect
 from imprint.work.purge import purge

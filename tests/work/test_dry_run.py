@@ -95,7 +95,7 @@ class Place:
         """Upload and publish as a worker does, and give what the sandbox has seen."""
         async with self.database.connection() as connection:
             opened = await self.vault.get(connection, account)
-            snapshot = await look(connection, publication, made_at)
+            snapshot = await look(connection, publication, made_at, None)
         work: Work = snapshot.work(lambda _: lambda: cut(PNG))
         platform, http = PLATFORMS[opened.kept.platform], Wire().within(20)
         for file in work.files:

@@ -104,12 +104,14 @@ async def test_never_two_open_polls_of_a_source_or_a_host(serial: Serials) -> No
     open_now, most = 0, 0
     fetch = serial.poller.fetcher.fetch
 
-    async def counted(kind: str, place: Place, state: State, since: datetime | None) -> Fetched:
+    async def counted(
+        kind: str, place: Place, state: State, since: datetime | None, *, trusted: bool = True
+    ) -> Fetched:
         nonlocal open_now, most
         open_now += 1
         most = max(most, open_now)
         try:
-            return await fetch(kind, place, state, since)
+            return await fetch(kind, place, state, since, trusted=trusted)
         finally:
             open_now -= 1
 

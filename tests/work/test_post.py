@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from imprint.platforms.work import Bytes
 from imprint.problem import Problem
 from imprint.work.attach import arrange, attach, describe, detach
-from imprint.work.post import checked, counts, create, duplicate, edit, find, listed, ready, reopen, show
+from imprint.work.post import counts, create, duplicate, edit, find, listed, ready, reopen, show
+from imprint.work.post_fields import checked
 from imprint.work.schedule import Target, cancel, schedule
 from imprint.work.snapshot import OF, Snapshot, canonical, frozen, look
 from tests.work.posts import AT_ONCE, OWNER, Author
@@ -388,7 +389,7 @@ async def test_a_snapshot_is_what_the_platform_gets(author: Author) -> None:
     )
     publication = await author.publication(post)
     async with author.database.connection() as connection:
-        snapshot = await look(connection, publication, MADE_AT)
+        snapshot = await look(connection, publication, MADE_AT, 1)
     data = json.loads(snapshot.text)
     first = (await author.show(post)).files[0]
     assert (data["title"], data["description"], data["tags"]) == ("Leuchtturm", "Dusk", ["a"])
@@ -407,7 +408,7 @@ async def test_an_article_sends_its_body_and_a_single_file_itself(author: Author
     post = await author.scheduled(uploadMode="multiple", files=2, kind="article", body="Once upon a time")
     shown = await author.show(post)
     async with author.database.connection() as connection:
-        sent = [json.loads((await look(connection, each.id, MADE_AT)).text) for each in shown.publications]
+        sent = [json.loads((await look(connection, each.id, MADE_AT, None)).text) for each in shown.publications]
     assert {each["description"] for each in sent} == {"Once upon a time"}
     assert sorted(file["fileId"] for each in sent for file in each["files"]) == sorted(str(f.id) for f in shown.files)
     assert all(len(each["files"]) == 1 for each in sent)
@@ -442,7 +443,7 @@ async def test_an_edit_is_in_the_snapshot_or_finds_the_intent(author: Author, *,
                 "lease_until = imprint_now() + interval '1 min' WHERE id = $1 RETURNING fence",
                 publication,
             )
-            snapshot, _ = await frozen(connection, await OF.one(connection, publication), MADE_AT)
+            snapshot, _ = await frozen(connection, await OF.one(connection, publication), MADE_AT, None)
             if not edit_first:
                 await asyncio.sleep(0.1)
             await connection.execute(

@@ -15,7 +15,7 @@ from imprint.store.db import Database
 from imprint.work import series as work
 from imprint.work import source as sources
 from imprint.work.series import Series
-from tests.work.serials import OWNER, settings_for, take_in
+from tests.work.serials import OWNER, follow, settings_for, take_in
 
 FEED = "https://example.org/feed"
 
@@ -51,7 +51,7 @@ async def test_the_same_place_is_added_once(database: Database, settings: Settin
     assert refused.value.code == "source.already_there"
     with pytest.raises(Problem) as refused:
         await sources.add(database, settings, "a stranger", one.id, "https://example.org/other")
-    assert refused.value.code == "source.missing"  # and nothing is added
+    assert refused.value.code == "series.missing"  # and nothing is added
     async with database.connection() as connection:
         assert len(await sources.listed(connection, "another")) == 1
 
@@ -59,6 +59,8 @@ async def test_the_same_place_is_added_once(database: Database, settings: Settin
 async def test_following_and_reading(database: Database, settings: Settings) -> None:
     """What one person has read another has not; a range is read with its end; a notice is seen with its chapter."""
     one, source = await made(database, settings)
+    async with database.connection() as connection:
+        await follow(connection, one.id, "reader")
     await work.follow(database, "reader", one.id, preferred=source)
     names = ["Chapter 1", "Chapter 2", "Chapter 3-5", "Extra 1", "Notice. Hiatus"]
     await take_in(database, one.id, source, names)

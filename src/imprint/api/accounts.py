@@ -25,7 +25,7 @@ READ, WRITE = needs(Scope.ACCOUNTS_READ), needs(Scope.ACCOUNTS_WRITE)
 RETURN_PATH = "/accounts/return"
 # These reach into the machine itself, which belongs to who looks after it.
 OF_MACHINE = {"folder"}
-EXAMPLE = {
+EXAMPLE: dict[str, Any] = {
     "id": "6a6d1f0a-3f43-4a3c-8e0e-3d9c3c6c1a77",
     "platform": "deviantart",
     "name": "ada",
@@ -51,7 +51,7 @@ class Accounts(Shape):
     items: list[Account]  # type: ignore[valid-type] # a shape made from its dataclass
 
 
-class Asked(Shape):
+class Question(Shape):
     """One thing a platform asks for."""
 
     name: str
@@ -64,7 +64,7 @@ class Platform(Shape):
     """A platform, and what it asks for when an account is connected."""
 
     name: str
-    asks: list[Asked]
+    asks: list[Question]
 
 
 class Platforms(Shape):
@@ -79,6 +79,19 @@ class Connected(Shape):
     account: Account | None  # type: ignore[valid-type]
     url: str | None
     expires_at: datetime | None
+
+
+class Gone(Shape):
+    """An account that is removed; `trouble` says why its platform may still think that Imprint is let in."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"revoked": False, "trouble": "The platform did not answer."}]},
+    )
+
+    revoked: bool
+    trouble: str | None
 
 
 class Connect(Given):
@@ -120,7 +133,7 @@ class Returned(Given):
 async def listed(site: Here, me: Me) -> dict[str, Any]:
     """List one's accounts."""
     async with site.database.connection() as connection:
-        return {"items": [_told(each) for each in await accounts.listed(connection, me.owner)]}
+        return {"items": [told(each) for each in await accounts.listed(connection, me.owner)]}
 
 
 @routes.get("/accounts/platforms", response_model=Platforms, openapi_extra=READ)
@@ -208,20 +221,23 @@ async def enable(site: Here, me: Me, account: UUID) -> dict[str, Any]:
     return await _show(site, me, account)
 
 
-@routes.delete("/accounts/{account}", status_code=204, openapi_extra=WRITE)
-async def remove(site: Here, me: Me, account: UUID, *, cancelWaiting: bool = False) -> None:  # noqa: N803 - its name in the URL
+@routes.delete("/accounts/{account}", response_model=Gone, openapi_extra=WRITE)
+async def remove(site: Here, me: Me, account: UUID, *, cancelWaiting: bool = False) -> dict[str, Any]:  # noqa: N803 - its name in the URL
     """Remove an account and forget its sign-in; refused while something waits for it, unless that is cancelled."""
-    await accounts.remove(site.database, site.vault, site.wire(me), me.owner, account, cancel_waiting=cancelWaiting)
+    gone = await accounts.remove(
+        site.database, site.vault, site.wire(me), me.owner, account, cancel_waiting=cancelWaiting
+    )
+    return {"revoked": gone.revoked, "trouble": gone.trouble}
 
 
 async def finished(site: Site, me: Caller, returned_to: str) -> dict[str, Any]:
     """End an errand, and give the account that is connected by it."""
-    return _told(await accounts.finish(site.database, site.vault, site.wire(me), me.owner, returned_to))
+    return told(await accounts.finish(site.database, site.vault, site.wire(me), me.owner, returned_to))
 
 
 async def _show(site: Site, me: Caller, account: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return _told(await accounts.show(connection, me.owner, account))
+        return told(await accounts.show(connection, me.owner, account))
 
 
 def _refuse_machine(me: Caller, platform: str) -> None:
@@ -233,9 +249,10 @@ def _begun(result: accounts.Account | Waiting, response: Response) -> dict[str, 
     if isinstance(result, Waiting):
         response.status_code = 202
         return {"account": None, "url": result.url, "expiresAt": result.expires_at}
-    return {"account": _told(result), "url": None, "expiresAt": None}
+    return {"account": told(result), "url": None, "expiresAt": None}
 
 
-def _told(account: accounts.Account) -> dict[str, Any]:
+def told(account: accounts.Account) -> dict[str, Any]:
+    """Give an account as the API tells of it, with the moves that are open to it."""
     moves = [{"name": a.name, "to": str(a.target), "why": a.why} for a in ACCOUNT.open_to(account.status)]
     return {**account.as_data(), "moves": moves}

@@ -10,12 +10,12 @@ from typing import Any
 
 from imprint import __version__
 from imprint.problem import Problem
-from imprint.settings import Settings
 from imprint.store.db import FACTS, TROUBLE, Database
 
 PATIENCE = 3.0
 MOST_BODY = 8 * 1024 * 1024  # an article of a million letters, however they are written
 UPLOADS = "/api/uploads/bytes/"  # each of these says itself how much it takes
+STOP = "imprint.stop"
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -36,14 +36,17 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+# Puts together what is behind the door: the API and the pages. Who that is says the caller, since this is what weighs.
+Build = Callable[[], Application]
 
 
 class Door:
     """Answers every request, the simple ones itself."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, build: Build, stop: asyncio.Event) -> None:
         self._database = database
-        self._settings = settings
+        self._stop = stop
+        self._build = build
         self._house: Application | None = None
         self._building = asyncio.Lock()
 
@@ -51,6 +54,7 @@ class Door:
         """Answer one request."""
         if scope["type"] != "http":
             return  # there are no web sockets here: the server closes it
+        scope[STOP] = self._stop  # what would go on without an end must know when it is to end
         send = _with_headers(send, https=scope["scheme"] == "https")
         path, simple = scope["path"], scope["method"] in {"GET", "HEAD"}
         if simple and path == "/healthz":
@@ -70,11 +74,6 @@ class Door:
             if self._house is None:
                 self._house = await asyncio.to_thread(self._build)
             return self._house
-
-    def _build(self) -> Application:
-        from imprint.api.house import build  # noqa: PLC0415 - see above: this is what weighs
-
-        return build(self._database, self._settings)
 
     async def _ready(self, send: Send) -> None:
         try:

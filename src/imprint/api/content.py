@@ -39,7 +39,7 @@ class Variants(Shape):
     items: list[Variant]  # type: ignore[valid-type]
 
 
-class History(Shape):
+class ContentHistory(Shape):
     """Everything that happened, in order."""
 
     items: list[HistoryLine]  # type: ignore[valid-type]
@@ -84,7 +84,7 @@ async def variants(site: Here, me: Me, content: UUID) -> dict[str, Any]:
         return {"items": [camel(vars(each)) for each in (await contents.show(connection, content)).variants]}
 
 
-@routes.get("/content/{content}/history", response_model=History, openapi_extra=READ)
+@routes.get("/content/{content}/history", response_model=ContentHistory, openapi_extra=READ)
 async def history(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Tell what happened to a content, its objects and its variants."""
     async with site.database.connection() as connection:

@@ -11,14 +11,15 @@ from imprint.api.shape import Given, Outcomes
 from imprint.api.site import Here, Me, Site
 from imprint.work import collection
 from imprint.work import content as contents
-from imprint.work.content import Outcome
+from imprint.work import content_moves as moves
+from imprint.work.content_moves import Outcome
 from imprint.work.scope import Scope
 
 routes = router("content")
 WRITE = needs(Scope.CONTENT_WRITE)
 
 
-class Many(Given):
+class ManyContents(Given):
     """Which contents, and where they shall go: `archived`, or `processing` to have variants made again."""
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=500)]
@@ -32,7 +33,7 @@ async def retry_failed(site: Here, me: Me) -> dict[str, Any]:
 
 
 @routes.post("/content/bulk/status", response_model=Outcomes, openapi_extra=WRITE)
-async def update_many(site: Here, me: Me, given: Many) -> dict[str, Any]:
+async def update_many(site: Here, me: Me, given: ManyContents) -> dict[str, Any]:
     """Move many contents."""
     return _told(await collection.update_many(site.database, site.settings, me.owner, given.ids, given.status))
 
@@ -41,7 +42,7 @@ async def update_many(site: Here, me: Me, given: Many) -> dict[str, Any]:
 async def retry(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Let a content that failed over its variants be tried again."""
     await _expect(site, me.owner, content)
-    await contents.retry(site.database, content, me.owner)
+    await moves.retry(site.database, content, me.owner)
     return await _show(site, content)
 
 
@@ -49,7 +50,7 @@ async def retry(site: Here, me: Me, content: UUID) -> dict[str, Any]:
 async def derive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Let all variants be made again."""
     await _expect(site, me.owner, content)
-    await contents.derive_again(site.database, site.settings, content, me.owner)
+    await moves.derive_again(site.database, site.settings, content, me.owner)
     return await _show(site, content)
 
 
@@ -57,7 +58,7 @@ async def derive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
 async def archive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Keep a content that is no longer worked with."""
     await _expect(site, me.owner, content)
-    await contents.archive(site.database, content, me.owner)
+    await moves.archive(site.database, content, me.owner)
     return await _show(site, content)
 
 
@@ -65,7 +66,7 @@ async def archive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
 async def restore(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Take a deletion back while the bytes are there."""
     await _expect(site, me.owner, content)
-    await contents.restore(site.database, content, me.owner)
+    await moves.restore(site.database, content, me.owner)
     return await _show(site, content)
 
 
@@ -73,7 +74,7 @@ async def restore(site: Here, me: Me, content: UUID) -> dict[str, Any]:
 async def delete(site: Here, me: Me, content: UUID, *, force: bool = False) -> dict[str, Any]:
     """Delete a content; its bytes go after a while. While its variants are being made this needs `force`."""
     await _expect(site, me.owner, content)
-    await contents.delete(site.database, site.settings, content, me.owner, force=force)
+    await moves.delete(site.database, site.settings, content, me.owner, force=force)
     return await _show(site, content)
 
 

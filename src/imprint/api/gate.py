@@ -10,12 +10,13 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from imprint.api import problems
-from imprint.api.site import Site, origin
+from imprint.api.site import Site, here, origin
 from imprint.problem import Problem
+from imprint.store.wall import Wall
 from imprint.work import api_key, session
 from imprint.work.caller import Caller
 from imprint.work.idempotency import Answered, once
-from imprint.work.scope import Scope
+from imprint.work.scope import OF_MACHINE, Scope
 
 SAFE = {"GET", "HEAD", "OPTIONS"}
 OPEN = "open"  # for everybody
@@ -57,7 +58,7 @@ class Gate(APIRoute):
             unsafe = request.method not in SAFE
             if unsafe and caller.session:
                 refuse_forged(request, caller)
-            request.state.caller = caller
+            admit(request, caller, scope)
             await _json_only(request)
             key = request.headers.get(KEY_HEADER)
             if not unsafe or key is None:
@@ -67,9 +68,9 @@ class Gate(APIRoute):
         return guarded
 
 
-def router(tag: str) -> APIRouter:
+def router(tag: str, prefix: str = "/api") -> APIRouter:
     """Make a router whose routes are behind the gate."""
-    return APIRouter(prefix="/api", tags=[tag], route_class=Gate)
+    return APIRouter(prefix=prefix, tags=[tag], route_class=Gate)
 
 
 async def who(request: Request) -> Caller:
@@ -87,6 +88,21 @@ async def who(request: Request) -> Caller:
     if found is None:
         raise Problem("signed_out", "Sign in first, or bring a key that is good.")
     return found
+
+
+def admit(request: Request, caller: Caller, scope: str) -> None:
+    """Let somebody in: from here on everything is asked behind their wall, with what this route needs and no more."""
+    request.state.caller = caller
+    request.state.site = here(request).behind(wall(caller, scope))
+
+
+def wall(caller: Caller, scope: str) -> Wall:
+    """Say what the database shows and lets change; it does not take another check's word for what somebody may do."""
+    held = scope in caller.scopes
+    office = scope.partition(":")[0] if held and scope in OF_MACHINE else ""
+    if scope == SELF and Scope.PEOPLE_WRITE in caller.scopes:
+        office = "invitations"  # an administrator sees everybody's among their own
+    return Wall(caller.owner, caller.person, office, changes=held and scope.endswith(":write"))
 
 
 def cookie(request: Request) -> str:
@@ -134,7 +150,7 @@ async def _json_only(request: Request) -> None:
 
 
 async def _once(request: Request, caller: Caller, key: str, handle: Handler, *, shown_once: bool) -> Response:
-    site: Site = request.app.state.site
+    site = here(request)
     target = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
     raised: list[Response] = []
 

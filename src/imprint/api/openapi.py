@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from imprint import __version__
+from imprint.api import examples
 from imprint.api.gate import OPEN, SELF
 from imprint.api.problems import MEDIA_TYPE, ProblemShape
 
@@ -52,6 +53,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     described = ProblemShape.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(described.pop("$defs", {}))
     schemas["Problem"] = described
+    examples.complete(schemas)
     made["components"]["securitySchemes"] = {
         "session": {"type": "apiKey", "in": "cookie", "name": "imprint_session"},
         "apiKey": {"type": "http", "scheme": "bearer"},
@@ -68,6 +70,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         operation["security"] = [] if scope == OPEN else ways
         if method in UNSAFE and scope != OPEN:
             operation.setdefault("parameters", []).append(KEY)
+        examples.add(operation, schemas)
     app.openapi_schema = made
     return made
 

@@ -15,6 +15,7 @@ from imprint.api.site import Here, Me, Site
 from imprint.decisions.schedule import parse, zone_of
 from imprint.work import post as posts
 from imprint.work import schedule as schedules
+from imprint.work.fitting import Fitting
 from imprint.work.schedule import Changed, Target
 from imprint.work.scope import Scope
 
@@ -102,7 +103,8 @@ async def unschedule(site: Here, me: Me, post: UUID, given: On | None = None) ->
 async def publish(site: Here, me: Me, post: UUID, given: On | None = None) -> dict[str, Any]:
     """Let a post go at once."""
     zone = await zone_of_post(site, me.owner, post)
-    await schedules.publish_now(site.database, me.owner, post, zone=zone, accounts=_on(given))
+    fitting = Fitting(site.vault)
+    await schedules.publish_now(site.database, me.owner, post, zone=zone, accounts=_on(given), fitting=fitting)
     return await show_one(site, me.owner, post)
 
 
@@ -130,7 +132,10 @@ async def plan(site: Site, owner: str, post: UUID, given: Schedule) -> list[Chan
     """Plan a post; a time without a zone is on the wall of the post's own."""
     at, wall, targets = given.on(await zone_of_post(site, owner, post))
     limits = schedules.bounds(site.settings)
-    return await schedules.schedule(site.database, limits, owner, post, at, zone=wall.key, targets=targets)
+    fitting = Fitting(site.vault)
+    return await schedules.schedule(
+        site.database, limits, owner, post, at, zone=wall.key, targets=targets, fitting=fitting
+    )
 
 
 async def move(site: Site, owner: str, post: UUID, given: Reschedule) -> list[Changed]:

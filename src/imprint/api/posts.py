@@ -13,12 +13,12 @@ from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Opening, Shape, Text, pages, shape
 from imprint.api.site import Here, Me, Site
-from imprint.decisions.schedule import parse, zone_of
 from imprint.lifecycles.post import POST, PostStatus
 from imprint.work import audit, catalogue, schedule
 from imprint.work import post as posts
-from imprint.work.catalogue import Appointment, Wanted
-from imprint.work.post import Fields, Listed, Planned, PostFile
+from imprint.work.catalogue import Wanted
+from imprint.work.post import Listed, Planned, PostFile
+from imprint.work.post_fields import Fields
 from imprint.work.scope import Scope
 
 routes = router("posts")
@@ -42,10 +42,9 @@ Post = shape(
 )
 InList = shape("PostInList", Listed, moves=list[Opening])
 HistoryLine = shape("PostHistoryLine", audit.Line)
-InCalendar = shape("Appointment", Appointment, without={"due_at"}, actual_publish_at=datetime)
 
 
-class History(Shape):
+class PostHistory(Shape):
     """Everything that happened to a post and its publications, in order."""
 
     items: list[HistoryLine]  # type: ignore[valid-type] # a shape made from its dataclass
@@ -98,29 +97,10 @@ async def counts(site: Here, me: Me) -> dict[str, int]:
         return await posts.counts(connection, me.owner)
 
 
-@routes.get("/posts/calendar", response_model=pages(InCalendar), openapi_extra=needs(Scope.POSTS_READ))
-async def calendar(
-    site: Here,
-    me: Me,
-    since: Annotated[Text, Query(max_length=60, examples=["2030-05-01T00:00"])],
-    until: Annotated[Text, Query(max_length=60, examples=["2030-06-01T00:00"])],
-    zone: Annotated[Text, Query(max_length=60)] = "UTC",
-    cursor_: Annotated[Cursor, Query(alias="cursor")] = None,
-    limit: Limit = 200,
-) -> dict[str, Any]:
-    """List what goes or went out in a span of time, the earliest first."""
-    wall = zone_of(zone)
-    async with site.database.connection() as connection:
-        found = await catalogue.calendar(
-            connection, me.owner, parse(since, wall), parse(until, wall), after=cursor.read(cursor_), limit=limit + 1
-        )
-    return cursor.page(found, limit, [each.as_data() for each in found], by="due_at")
-
-
 @routes.post("/posts", response_model=Post, status_code=201, openapi_extra=needs(Scope.POSTS_WRITE))
 async def create(site: Here, me: Me, given: New) -> dict[str, Any]:
     """Write a post; it is in review until it is declared ready."""
-    return await show_one(site, me.owner, await posts.create(site.database, me.owner, _written(given)))
+    return await show_one(site, me.owner, await posts.create(site.database, me.owner, written(given)))
 
 
 @routes.get("/posts/{post}", response_model=Post, openapi_extra=needs(Scope.POSTS_READ))
@@ -129,7 +109,7 @@ async def show(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     return await show_one(site, me.owner, post)
 
 
-@routes.get("/posts/{post}/history", response_model=History, openapi_extra=needs(Scope.POSTS_READ))
+@routes.get("/posts/{post}/history", response_model=PostHistory, openapi_extra=needs(Scope.POSTS_READ))
 async def history(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     """Tell what happened to a post and its publications: what, from, to, when, who, why."""
     async with site.database.connection() as connection:
@@ -139,7 +119,7 @@ async def history(site: Here, me: Me, post: UUID) -> dict[str, Any]:
 @routes.patch("/posts/{post}", response_model=Post, openapi_extra=needs(Scope.POSTS_WRITE))
 async def edit(site: Here, me: Me, post: UUID, given: Changes) -> dict[str, Any]:
     """Change what is given and nothing else; what is out, on its way or unknown stays as it is."""
-    changes = _written(given)
+    changes = written(given)
     revision = changes.pop("revision", None)
     return (await posts.edit(site.database, me.owner, post, changes, revision=revision)).as_data()
 
@@ -161,5 +141,6 @@ def openings(status: str) -> list[dict[str, str]]:
     return [{"name": arrow.name, "to": str(arrow.target), "why": arrow.why} for arrow in POST.open_to(status)]
 
 
-def _written(given: Fields) -> dict[str, Any]:
+def written(given: Fields) -> dict[str, Any]:
+    """Give what was written, by the names it has in the JSON, and nothing that was left out."""
     return given.model_dump(mode="json", by_alias=True, exclude_unset=True)

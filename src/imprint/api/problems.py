@@ -43,6 +43,10 @@ STATUS: Mapping[str, int] = {
     "upload.refused": 403,
     "post.no_such_file": 404,
     "content.no_variant": 404,
+    "notice.no_target": 404,
+    "notice.not_sent": 424,
+    "notice.too_slow": 424,
+    "notice.courier_died": 424,
     "upload.expired": 410,
     "upload.used": 409,
     "upload.missing": 409,
@@ -52,6 +56,11 @@ STATUS: Mapping[str, int] = {
     "request.bad_host": 400,
     "idempotency.bad_key": 400,
     "content.bad_range": 416,
+    "webhook.refused": 424,
+    "webhook.gone": 424,
+    "events.too_many": 429,
+    "events.closing": 503,
+    "sandbox.none": 409,  # not away for a moment: there is none
 }
 # The input itself is at fault: no state of things would make it right.
 UNUSABLE = {
@@ -70,16 +79,47 @@ UNUSABLE = {
     "person.reader_of_oneself": "role",
     "scope.unknown": "scopes",
     "scope.none": "scopes",
+    "series.bad_title": "title",
+    "series.other_source": "preferredSource",
+    "source.bad_place": "place",
+    "source.bad_name": "name",
+    "source.bad_language": "languages",
+    "rule.bad_template": None,
+    "rule.unknown_field": None,
+    "rule.bad_delay": "delaySeconds",
+    "rule.no_account": "accounts",
+    "rule.needs_file": "accounts",
+    "notice.bad_target": "url",
+    "notice.bad_label": "label",
+    "notice.bad_digest": "digest",
+    "dead_letter.which": "ids",
     "content.follows": "status",
     "content.no_state": "status",
     "blob.bad_promise": "sha256",
     "blob.bad_range": "Range",
     "cursor.bad": "cursor",
+    "webhook.bad_address": "url",
+    "webhook.bad_events": "events",
+    "request.bad_from": "from",
+    "request.bad_until": "until",
+    "calendar.too_long": "until",
+    "resolve.bad_url": "url",
+    "batch.bad_interval": "everyMinutes",
+    "batch.empty": "posts",
+    "batch.post_twice": "posts",
+    "batch.too_long": "posts",
+    "batch.bad_order": "order",
+    "sheet.unreadable": "csv",
+    "sheet.empty": "csv",
+    "sheet.too_long": "csv",
+    "sheet.no_column": "csv",
     "request.invalid": None,
     "idempotency.other_request": "Idempotency-Key",
     "sign_in.not_begun": "returnedTo",
     "sign_in.not_returned": "returnedTo",
 }
+# What a platform would not take of a post, under one of many codes.
+UNFIT = "fit."
 _FIELD = re.compile(r"^([A-Za-z0-9_.]{1,100}): ")
 
 
@@ -147,7 +187,7 @@ def status_of(problem: Problem) -> int:  # noqa: PLR0911 - a table
     """Give the status of a problem."""
     if problem.code in STATUS:
         return STATUS[problem.code]
-    if problem.code in UNUSABLE:
+    if problem.code in UNUSABLE or problem.code.startswith(UNFIT):
         return 422
     match problem:
         case TooMany() | RateLimited():
@@ -183,6 +223,7 @@ def register(app: FastAPI) -> None:
     app.exception_handler(ClientDisconnect)(_left)
     app.exception_handler(asyncpg.DataError)(_unusable)
     app.exception_handler(asyncpg.IntegrityConstraintViolationError)(_conflict)
+    app.exception_handler(asyncpg.InsufficientPrivilegeError)(_walled)
     for away in TROUBLE:  # one by one: a handler of Exception would also write each into the log as a bug
         app.exception_handler(away)(_away)
     app.exception_handler(ResponseValidationError)(_bug)
@@ -237,6 +278,12 @@ async def _conflict(_request: Request, error: Exception) -> Response:
     # Refused by the database and not by a sentence of ours: right, but worth a look.
     log.warning("the database refused a request", constraint=getattr(error, "constraint_name", None))
     return answer(409, "request.conflict", "This does not go together with what is there.")
+
+
+async def _walled(_request: Request, error: Exception) -> Response:
+    # The last check has refused what none before it did: nothing has happened, but one of those is missing.
+    log.error("a wall of the database stopped a request", error=str(error))
+    return answer(403, "wall.refused", "This is not yours to change.")
 
 
 async def _away(_request: Request, error: Exception) -> Response:

@@ -1,58 +1,106 @@
 """The site: what every route needs, and who asks."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
 from imprint.blobs.signing import LocalUploads
-from imprint.engine.guard import denied
-from imprint.engine.wire import Wire
+from imprint.engine.courier import Courier
+from imprint.engine.wire import Wire, outside
 from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
+from imprint.store.wall import Wall
 from imprint.work.caller import Caller
+from imprint.work.live import Live
+from imprint.work.sandbox_account import Sandbox
 from imprint.work.scope import Role
 from imprint.work.stores import UPLOADS_PATH, Stores, open_stores
+from imprint.work.target import courier
 from imprint.work.vault import Vault
 
+COURIERS = 2
+Value = TypeVar("Value")
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+
+
+class _once(cached_property[Value]):  # noqa: N801 - it stands where cached_property does
+    """A property that is made once for everybody, however many see the site behind walls of their own."""
+
+    def __get__(self, site: Any, kind: Any = None) -> Any:
+        """Give what the whole site has."""
+        return super().__get__(site if site is None or site.whole is None else site.whole, kind)
 
 
 @dataclass(frozen=True)
 class Site:
-    """Everything a route works with."""
+    """Everything a route works with; the database is at the door until somebody is known, then behind their wall."""
 
     database: Database
     settings: Settings
+    sandbox: Sandbox | None = None
+    whole: "Site | None" = None
 
-    @cached_property
+    def behind(self, wall: Wall) -> "Site":
+        """Give the site as somebody sees it: the one way to a connection that asks for a caller."""
+        return replace(self, database=self.database.behind(wall), whole=self.whole or self)
+
+    @_once
     def stores(self) -> Stores:
         """Where bytes live."""
         return open_stores(self.settings)
 
-    @cached_property
+    @_once
     def vault(self) -> Vault:
         """Where sign-ins are kept."""
         return Vault.of(self.settings)
 
+    @_once
+    def _couriers(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(COURIERS)
+
+    @asynccontextmanager
+    async def courier(self) -> AsyncIterator[Courier]:
+        """Give a courier for a moment: each is a process that weighs, so there are few."""
+        async with self._couriers:
+            hired = courier(self.settings)
+            try:
+                yield hired
+            finally:
+                await hired.close()
+
+    @_once
+    def live(self) -> Live:
+        """Tells those who watch what changes."""
+        return Live(self.database.whole())  # it reads for everybody at once, and tells each of their own
+
     def stores_at(self, base: str) -> Stores:
         """Give the stores, with upload addresses that lead to where the client has reached us."""
-        if isinstance(self.stores.uploads, LocalUploads):
-            return replace(self.stores, uploads=self.stores.uploads.at(base + UPLOADS_PATH))
-        return self.stores
+        stores: Stores = self.stores
+        if isinstance(stores.uploads, LocalUploads):
+            return replace(stores, uploads=stores.uploads.at(base + UPLOADS_PATH))
+        return stores
 
     def wire(self, caller: Caller) -> Wire:
         """Give the way out: only an administrator reaches into the machine's own network."""
         if caller.role == Role.ADMINISTRATOR:
             return Wire()
-        return Wire(allowed=lambda address: denied(address) is None)
+        return Wire(allowed=outside)
 
 
 async def _site(request: Request) -> Site:
-    found: Site = request.app.state.site
+    return here(request)
+
+
+def here(request: Request) -> Site:
+    """Give the site behind the wall of who asks; at the door as long as nobody was let in."""
+    found: Site = getattr(request.state, "site", None) or request.app.state.site
     return found
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from imprint.cli import session
+from imprint.cli.consent import Yes, consent
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import Zone, chosen, on_wall, written
 from imprint.engine.wire import Wire
@@ -19,7 +20,7 @@ from imprint.work import account as accounts
 from imprint.work.account import Account, Removed, Waiting
 from imprint.work.vault import Vault, platform
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The account's name or id.", metavar="ACCOUNT")]
@@ -166,6 +167,7 @@ def remove(
     which: Which,
     *,
     cancel_waiting: Annotated[bool, typer.Option("--cancel-waiting", help="Cancel what waits for it.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove an account, forget its sign-in and give the access back.
@@ -173,6 +175,7 @@ def remove(
     A platform that cannot be reached does not hold it up; you are then told what to do there.
     """
     settings = session.begin()
+    consent(f"Remove {which}, and forget its sign-in?", yes=yes)
 
     async def work() -> Removed:
         async with session.ready_database(settings) as database:

@@ -1,6 +1,5 @@
 """The commands about batches: posts in order, one after the other with an interval between them."""
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Annotated
@@ -10,10 +9,11 @@ from zoneinfo import ZoneInfo
 import typer
 
 from imprint.cli import session
-from imprint.cli.output import AsJson, print_json, print_table, say
+from imprint.cli.consent import Yes, consent
+from imprint.cli.length import read_length
+from imprint.cli.output import AsJson, print_json, print_table, say, short
 from imprint.cli.zone import Zone, chosen, on_wall, written
 from imprint.decisions.schedule import parse
-from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work import account as accounts
@@ -21,11 +21,12 @@ from imprint.work import batch as batches
 from imprint.work import post as posts
 from imprint.work import schedule as schedules
 from imprint.work.batch import Batch, Member, Shown
+from imprint.work.fitting import Fitting
 from imprint.work.schedule import Changed
+from imprint.work.vault import Vault
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
-_INTERVAL = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m?)?")
 
 Which = Annotated[str, typer.Argument(help="The batch's id, or the first letters of it.", metavar="BATCH")]
 
@@ -45,10 +46,8 @@ def register(app: typer.Typer) -> None:
 
 
 def create(
+    named: Annotated[list[str], typer.Argument(help="Posts in their order, by their ids.", metavar="POST…")],
     *,
-    named: Annotated[
-        list[str], typer.Option("--post", help="A post; repeat it for each, in their order.", metavar="POST")
-    ],
     every: Annotated[
         str,
         typer.Option("--every", help="How long after the end of the one before, such as 30m or 2h.", metavar="TIME"),
@@ -71,7 +70,7 @@ def create(
     """
     settings = session.begin()
     wall = chosen(settings, zone)
-    interval = _interval(every)
+    interval = read_length(every, "batch.bad_interval")
     moment = parse(at, wall) if at else None
 
     async def work() -> Shown:
@@ -81,7 +80,15 @@ def create(
                 where = [await accounts.find(connection, OPERATOR, each) for each in on or []]
             limits = schedules.bounds(settings)
             return await batches.create(
-                database, limits, OPERATOR, wanted, every=interval, accounts=where, at=moment, zone=wall.key
+                database,
+                limits,
+                OPERATOR,
+                wanted,
+                every=interval,
+                accounts=where,
+                at=moment,
+                zone=wall.key,
+                fitting=Fitting(Vault.of(settings)),
             )
 
     shown = session.run(work())
@@ -111,7 +118,7 @@ def list_(
     if not found:
         say("There are no batches.")
         return
-    rows = [(str(b.id)[:8], b.state, _length(b.every), *_counts(b), on_wall(b.next_at, wall)) for b in found]
+    rows = [(short(b.id), b.state, _length(b.every), *_counts(b), on_wall(b.next_at, wall)) for b in found]
     print_table("Batches", ["id", "state", "every", "all", "out", "waiting", "failed", "next"], rows)
 
 
@@ -170,8 +177,9 @@ def stop(which: Which, *, as_json: AsJson = False) -> None:
     _cancelled(changed, "Stopped", chosen(settings, None), as_json=as_json)
 
 
-def delete(which: Which, *, as_json: AsJson = False) -> None:
+def delete(which: Which, *, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a batch and free its posts; what is out stays out."""
+    consent(f"Delete the batch {which} and cancel what waits of it?", yes=yes)
     settings = session.begin()
     changed = _on(settings, which, lambda database, batch: batches.delete(database, OPERATOR, batch))
     _cancelled(changed, "Deleted", chosen(settings, None), as_json=as_json)
@@ -195,10 +203,11 @@ def _tell(shown: Shown, done: str, zone: ZoneInfo, *, as_json: bool) -> None:
     if done:
         say(done)
     next_ = f", the next at {on_wall(batch.next_at, zone)}" if batch.next_at and not batch.paused else ""
-    say(f"{str(batch.id)[:8]} {batch.state}, one every {_length(batch.every)}{next_}")
+    say(f"{short(batch.id)} {batch.state}, one every {_length(batch.every)}{next_}")
     rows = [
         (
             each.place,
+            short(each.id),
             each.title,
             each.label or each.name or each.platform,
             _state(each),
@@ -207,7 +216,7 @@ def _tell(shown: Shown, done: str, zone: ZoneInfo, *, as_json: bool) -> None:
         )
         for each in shown.members
     ]
-    print_table("\nPublications", ["", "post", "account", "state", "when", ""], rows)
+    print_table("\nPublications", ["place", "id", "post", "account", "state", "when", ""], rows)
 
 
 def _cancelled(changed: Sequence[Changed], done: str, zone: ZoneInfo, *, as_json: bool) -> None:
@@ -229,11 +238,3 @@ def _counts(batch: Batch) -> tuple[int, int, int, int]:
 
 def _length(every: timedelta) -> str:
     return f"{every / timedelta(minutes=1):g} min"
-
-
-def _interval(text: str) -> timedelta:
-    """Read an interval such as 30m, 2h, 1h30m, or a number of minutes."""
-    found = _INTERVAL.fullmatch(text.strip())
-    if found is None or found[0] == "":
-        raise Problem("batch.bad_interval", "Write an interval such as 30m, 2h or 1h30m, from 0 to 24 hours.")
-    return timedelta(hours=int(found[1] or 0), minutes=int(found[2] or 0))

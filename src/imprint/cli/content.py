@@ -20,12 +20,14 @@ from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work import content as contents
+from imprint.work import content_moves as moves
 from imprint.work.add import add as add_file
-from imprint.work.content import Bytes, Content, Line, Listed, Outcome, Shown, camel
+from imprint.work.content import Bytes, Content, Line, Listed, Shown, camel
+from imprint.work.content_moves import Outcome
 from imprint.work.stores import Stores, open_stores
 from imprint.work.upload import Confirmed
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The content's id, or the first letters of it.", metavar="ID")]
@@ -295,27 +297,27 @@ async def _write(stores: Stores, held: Bytes, path: Path, advance: Callable[[int
 async def _archive(settings: Settings, which: str) -> Content:
     async with session.ready_database(settings) as database:
         content = await _id(database, which)
-        await contents.archive(database, content, OPERATOR)
+        await moves.archive(database, content, OPERATOR)
         async with database.connection() as connection:
             return (await contents.show(connection, content)).content
 
 
 async def _delete(settings: Settings, which: str, *, force: bool) -> Content:
     async with session.ready_database(settings) as database:
-        return await contents.delete(database, settings, await _id(database, which), OPERATOR, force=force)
+        return await moves.delete(database, settings, await _id(database, which), OPERATOR, force=force)
 
 
 async def _restore(settings: Settings, which: str) -> Content:
     async with session.ready_database(settings) as database:
-        return await contents.restore(database, await _id(database, which), OPERATOR)
+        return await moves.restore(database, await _id(database, which), OPERATOR)
 
 
 async def _retry(settings: Settings, which: list[str]) -> list[Outcome]:
     async with session.ready_database(settings) as database:
         if not which:
-            return await contents.retry_failed(database, OPERATOR)
+            return await moves.retry_failed(database, OPERATOR)
         chosen = [await _id(database, each) for each in which]
-        return await contents.update_many(database, settings, chosen, "processing", OPERATOR)
+        return await moves.update_many(database, settings, chosen, "processing", OPERATOR)
 
 
 async def _id(database: Database, which: str) -> UUID:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from imprint.cli import session
+from imprint.cli.consent import Yes, consent
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import Zone, chosen, on_wall, written
 from imprint.log import hide_in_text
@@ -17,7 +18,7 @@ from imprint.work import bulk
 from imprint.work import dead_letter as letters
 from imprint.work.dead_letter import Letter, Shown
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 LONGEST_SHOWN = 80
 
@@ -98,9 +99,15 @@ def requeue(
 
 
 def discard(
-    several: Several = None, *, everything: Everything = False, queue: InQueue = None, as_json: AsJson = False
+    several: Several = None,
+    *,
+    everything: Everything = False,
+    queue: InQueue = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let dead letters go, for good."""
+    consent(f"Discard {', '.join(several or ['all'])} for good?", yes=yes)
     _move(letters.discard, "discarded", several or [], queue, everything=everything, as_json=as_json)
 
 

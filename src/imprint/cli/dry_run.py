@@ -18,7 +18,7 @@ from imprint.work.dry_run import Fitted, Rehearsal, Shape
 from imprint.work.stores import open_stores
 from imprint.work.vault import Vault
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
 
@@ -74,7 +74,7 @@ def _tell(one: Rehearsal, wall: ZoneInfo) -> None:
     for file in one.files:
         say(f"  {_file(file)}")
     for number, request in enumerate(one.requests, 1):
-        _request(number, request)
+        print_request(number, request)
     say("")
 
 
@@ -87,7 +87,8 @@ def _file(file: Fitted) -> str:
     return f"{file.original.name} goes as a rendition of {file.sent.size} bytes, which is there: {why}"
 
 
-def _request(number: int, request: Shape) -> None:
+def print_request(number: int, request: Shape) -> None:
+    """Print a request as people may see it: secrets are hidden."""
     shown = request.shown
     say(f"\n  {number}. {shown['what']}\n     {shown['method']} {shown['url']}")
     for name, value in shown["headers"].items():

@@ -1,20 +1,30 @@
 """Explaining on the command line: why a post did, or did not, go out."""
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import typer
 
 from imprint.cli import session
-from imprint.cli.output import AsJson, print_json, print_table, say
+from imprint.cli.dry_run import print_request
+from imprint.cli.output import AsJson, print_json, print_table, say, short
 from imprint.cli.zone import Zone, chosen, written
+from imprint.problem import Problem
 from imprint.settings import Settings
+from imprint.store.db import Database
 from imprint.work import explain as explains
+from imprint.work.dry_run import Shape, sent
 from imprint.work.explain import Explained, Told
+from imprint.work.stores import open_stores
 from imprint.work.story import Step
+from imprint.work.vault import Vault
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
+
+
+Sent: TypeAlias = "tuple[Shape, ...] | Problem"
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +37,7 @@ def explain(
         str, typer.Argument(help="The id of a post or of a publication, or the first letters of it.", metavar="POST")
     ],
     *,
+    requests: Annotated[bool, typer.Option("--requests", help="Show what was sent, too; secrets are hidden.")] = False,
     zone: Zone = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,27 +48,57 @@ def explain(
     """
     settings = session.begin()
     wall = chosen(settings, zone)
-    told = session.run(_explained(settings, which))
+    told, sent = session.run(_explained(settings, which, requests=requests))
     if as_json:
-        print_json(written(told.as_data(), wall))
+        data = told.as_data()
+        for each in data["publications"]:
+            each.update({"requests": _as_data(sent[each["id"]])} if requests else {})
+        print_json(written(data, wall))
         return
-    say(f"“{told.found.title}” ({told.found.post}), {'deleted' if told.found.deleted else told.found.status}")
+    say(f"{told.headline}\n({told.found.post})")
     _steps(f"\nThe post (times in {wall.key})", told.steps, wall)
     for each in told.publications:
         _tell(each, wall)
+        if requests:
+            _show(sent[each.standing.id])
     if not told.publications:
         say(f"\nNext: {told.next}")
+        for command in told.do:
+            say(f"  → {command}")
 
 
-async def _explained(settings: Settings, which: str) -> Explained:
-    async with session.ready_database(settings) as database, database.connection() as connection:
-        return await explains.explain(connection, OPERATOR, which, late_hours=settings.late_hours)
+async def _explained(settings: Settings, which: str, *, requests: bool) -> tuple[Explained, dict[UUID, Sent]]:
+    async with session.ready_database(settings) as database:
+        async with database.connection() as connection:
+            told = await explains.explain(connection, OPERATOR, which, late_hours=settings.late_hours)
+        ids = [each.standing.id for each in told.publications] if requests else []
+        return told, {each: await _sent(database, settings, each) for each in ids}
+
+
+async def _sent(database: Database, settings: Settings, publication: UUID) -> Sent:
+    try:
+        return await sent(database, open_stores(settings), Vault.of(settings), publication)
+    except Problem as problem:  # the account is removed, or bytes are gone: the rest can be told all the same
+        return problem
+
+
+def _as_data(sent: Sent) -> object:
+    return {"error": sent.sentence} if isinstance(sent, Problem) else [each.as_data() for each in sent]
+
+
+def _show(sent: Sent) -> None:
+    if isinstance(sent, Problem):
+        say(f"What was sent cannot be shown: {sent.sentence}")
+        return
+    say("The requests, as they were last made:" if sent else "No request was made.")
+    for number, request in enumerate(sent, 1):
+        print_request(number, request)
 
 
 def _tell(told: Told, wall: ZoneInfo) -> None:
     of = told.standing
     file = f", file {of.file}" if of.file else ""
-    _steps(f"\nOn {of.account} ({of.platform}{file}): {of.status}", told.steps, wall)
+    _steps(f"\nOn {of.account} ({of.platform}{file}): {of.status}, publication {short(of.id)}", told.steps, wall)
     when = f" ({told.next.at.astimezone(wall):%Y-%m-%d %H:%M:%S})" if told.next.at and not told.next.over else ""
     say(f"Next: {told.next.sentence}{when}")
     for command in told.next.do:

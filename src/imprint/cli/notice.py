@@ -20,7 +20,7 @@ from imprint.work.notice import Notice
 from imprint.work.target import Target
 from imprint.work.vault import Vault
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The target's name or id.", metavar="TARGET")]
@@ -111,7 +111,7 @@ def add(
     Addresses of private hosts are refused unless IMPRINT_ALLOWED_HOSTS names them.
     """
     settings = session.begin()
-    address = _address(url)
+    address = address_of(url)
 
     async def work() -> Target:
         by = targets.courier(settings)
@@ -230,7 +230,7 @@ async def _found(database: Database, which: str) -> Target:
         return await targets.show(connection, OPERATOR, await targets.find(connection, OPERATOR, which))
 
 
-def _address(given: str) -> SecretStr:
+def address_of(given: str) -> SecretStr:
     """Take the address as it is, from a file, or by asking, so that it need not stand in a shell's history."""
     if given == "-":
         return SecretStr(typer.prompt("Address", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline())

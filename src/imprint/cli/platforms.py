@@ -19,7 +19,8 @@ def register(app: typer.Typer) -> None:
 def platforms(*, as_json: AsJson = False) -> None:
     """Show where you can publish.
 
-    What each platform takes, what it asks for when an account is added, and what keeps a post from going out twice.
+    What each platform takes, what it asks for when an account is added, what can be set for it alone in a post's
+    overrides, and what keeps a post from going out twice.
     Limits that differ from account to account are shown as they are by default.
     """
     if as_json:
@@ -29,8 +30,9 @@ def platforms(*, as_json: AsJson = False) -> None:
         blind = "" if each.can_look else "; it cannot be asked what it has"
         say(f"{each.name}\n  once: {each.once.promise}{blind}")
         say(f"  takes: {'; '.join(_takes(each.limits)) or 'anything'}")
-        say(f"  asks for: {', '.join(ask.name for ask in each.asks)}\n")
-    say("Connect an account with `imprint account add PLATFORM`.")
+        say(f"  asks for: {', '.join(ask.name for ask in each.asks)}")
+        say(f"  can be set: {', '.join(_options(each)) or 'nothing'}\n")
+    say("Connect an account with `imprint account add PLATFORM`; docs/platforms has a page for each.")
 
 
 def _data(platform: Platform[Any]) -> dict[str, Any]:
@@ -61,7 +63,12 @@ def _data(platform: Platform[Any]) -> dict[str, Any]:
             {"name": ask.name, "sentence": ask.sentence, "secret": ask.secret, "default": ask.default}
             for ask in platform.asks
         ],
+        "options": _options(platform),
     }
+
+
+def _options(platform: Platform[Any]) -> list[str]:
+    return [field.alias or name for name, field in platform.options.model_fields.items()]
 
 
 def _limit(limit: TextLimit | None) -> dict[str, Any] | None:

@@ -23,8 +23,8 @@ from imprint.engine.worker import ALL as WORKERS
 from imprint.engine.worker import worker as build_worker
 from imprint.problem import Problem
 from imprint.settings import Settings
-from imprint.store import incarnation
-from imprint.store.db import GONE, Database, connect, open_database, reached
+from imprint.store import incarnation, wall
+from imprint.store.db import GONE, TROUBLE, Database, connect, open_database, reached
 from imprint.store.embedded import running
 from imprint.store.solitude import alone_in
 from imprint.work.first_code import renewed
@@ -93,6 +93,7 @@ async def _up(settings: Settings) -> None:
         async with open_database(url, size=2) as database, database.connection() as connection:
             found = await incarnation.check(connection, settings.home, embedded=settings.database_url is None)
             code = await renewed(connection)
+            await wall.raised(connection)
         supervisor = Supervisor(_children(settings, opened), settings.shutdown_seconds)
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, supervisor.ask_to_stop)
@@ -121,7 +122,8 @@ async def _greet(settings: Settings, url: str, at: str, held_why: str | None, co
     await _until(lambda: _answers(at))
     await _until(lambda: _workers_alive(url, settings.workers))
     say(f"Imprint {__version__} is ready.")
-    say(f"  Open      {settings.public_url or at}")
+    # After the # it stays with the browser: no server and no log ever sees it.
+    say(f"  Open      {settings.public_url or at}{f'/first#{code}' if code else ''}")
     if code:
         say(f"  Code      {code}  (once, for the first account; `imprint code` makes a new one)")
     say(f"  Home      {settings.home}")
@@ -161,7 +163,7 @@ async def _keep_database(settings: Settings, url: str, stack: AsyncExitStack, su
     """Start the embedded database again when it ends without being asked to."""
     while not supervisor.stop.is_set():
         ended = asyncio.Event()
-        with suppress(*GONE, asyncpg.PostgresError):
+        with suppress(*TROUBLE):
             connection = await asyncpg.connect(url)
             connection.add_termination_listener(lambda _, ended=ended: ended.set())
             try:

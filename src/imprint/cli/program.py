@@ -71,8 +71,10 @@ def _add_the_rest(app: typer.Typer, town: sandbox.Open) -> None:
         resolve,
         rule,
         series,
+        simulate,
         source,
         upkeep,
+        webhook,
     )
 
     for group in (
@@ -80,6 +82,7 @@ def _add_the_rest(app: typer.Typer, town: sandbox.Open) -> None:
         batch,
         dry_run,
         explain,
+        simulate,
         resolve,
         platforms,
         account,
@@ -91,6 +94,7 @@ def _add_the_rest(app: typer.Typer, town: sandbox.Open) -> None:
         series,
         source,
         notice,
+        webhook,
         rule,
         dead_letters,
         audit,

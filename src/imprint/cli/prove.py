@@ -28,8 +28,12 @@ class Proofs(Protocol):
         """Explore every interleaving of a small world."""
         ...
 
-    def database(self, stops: int, *, seed: int) -> Report:
+    def database(self, stops: int, *, seed: int, server: str | None, stop: Sequence[str], start: str | None) -> Report:
         """Stop PostgreSQL hard while everybody works."""
+        ...
+
+    def soak(self, minutes: float, *, seed: int) -> Report:
+        """Let everything happen at once."""
         ...
 
     def defects(self, only: Sequence[str]) -> Report:
@@ -84,19 +88,50 @@ def register(app: typer.Typer, proofs: Open) -> None:
     def database(
         *,
         stops: Annotated[int, typer.Option(min=1, help="How many times it is stopped.", metavar="N")] = 20,
+        server: Annotated[
+            str | None,
+            typer.Option("--server", help="A server that may be stopped, instead of one of our own.", metavar="URL"),
+        ] = None,
+        stop: Annotated[
+            list[str] | None,
+            typer.Option("--stop", help="The command that stops it hard; several take turns.", metavar="COMMAND"),
+        ] = None,
+        start: Annotated[
+            str | None, typer.Option("--start", help="The command that starts it again.", metavar="COMMAND")
+        ] = None,
         seed: Seed = None,
         as_json: AsJson = False,
     ) -> None:
         """Stop the database hard while everybody works.
 
         By turns it is killed and stopped at once, under publishing, uploading and ingesting; whatever was answered must
-        be there afterwards, and everything must go on within 10 seconds.
+        be there afterwards, and everything must go on within 10 seconds. On a server that is given a database is made
+        for the proof and dropped in the end.
+        """
+        _begin()
+        seed = _seed(seed)
+        _go_together(server, stop, start)
+        if not as_json:
+            say(f"{stops} stops, seed {seed}. This takes a while.")
+        _end(proofs().database(stops, seed=seed, server=server, stop=stop or [], start=start), as_json=as_json)
+
+    @group.command()
+    def soak(
+        *,
+        minutes: Annotated[float, typer.Option(min=0.1, help="How long it goes on.", metavar="M")] = 10.0,
+        seed: Seed = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Let everything happen at once for a while, with faults.
+
+        Publishing, uploading, polling, notices and reads, while workers are killed, platforms fail and the database is
+        stopped. Nothing may come out twice or be lost, and memory, files and connections must not grow.
         """
         _begin()
         seed = _seed(seed)
         if not as_json:
-            say(f"{stops} stops, seed {seed}. This takes a while.")
-        _end(proofs().database(stops, seed=seed), as_json=as_json)
+            say(f"{minutes:g} minutes, seed {seed}.")
+        _end(proofs().soak(minutes, seed=seed), as_json=as_json)
 
     @group.command()
     def defects(
@@ -118,6 +153,11 @@ def register(app: typer.Typer, proofs: Open) -> None:
 
 def _seed(given: int | None) -> int:
     return random.randrange(2**31) if given is None else given  # noqa: S311 - no secret
+
+
+def _go_together(*given: object) -> None:
+    if len({bool(each) for each in given}) != 1:
+        raise typer.BadParameter("--server, --stop and --start go together.")
 
 
 def _begin() -> None:

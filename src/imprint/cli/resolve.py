@@ -11,7 +11,7 @@ from imprint.settings import Settings
 from imprint.work import resolve as resolves
 from imprint.work.resolve import Said
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 TOLD = {
     Said.OUT: "It is out, as you say.",

@@ -1,8 +1,6 @@
 """The commands about rules: a post for every new chapter of a series."""
 
-import re
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
@@ -10,6 +8,7 @@ from uuid import UUID
 import typer
 
 from imprint.cli import session
+from imprint.cli.length import read_length
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import Zone, chosen, written
 from imprint.problem import Problem
@@ -19,11 +18,9 @@ from imprint.work import rule as rules
 from imprint.work import series as serials
 from imprint.work.rule import Rule
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
-_DELAY = re.compile(r"(\d{1,6})\s*([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 Which = Annotated[str, typer.Argument(help="The rule's id, or the first letters of it.", metavar="RULE")]
 
@@ -67,7 +64,7 @@ def add(
     settings = session.begin()
     wall = chosen(settings, zone)
     text = _body(body, body_file)
-    after = _delay(delay)
+    after = read_length(delay, "rule.bad_delay")
 
     async def work() -> Rule:
         async with session.ready_database(settings) as database:
@@ -146,10 +143,3 @@ def _body(given: str | None, file: Path | None) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise Problem("rule.unreadable_body", f"{file} cannot be read as text.") from None
-
-
-def _delay(text: str) -> timedelta:
-    found = _DELAY.fullmatch(text.strip().lower())
-    if not found:
-        raise Problem("rule.bad_delay", "Write a delay such as 30m, 2h or 1d.")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})

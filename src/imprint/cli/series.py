@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from imprint.cli import session
+from imprint.cli.consent import Yes, consent
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import Zone, chosen, on_wall, written
 from imprint.problem import Problem
@@ -16,7 +17,7 @@ from imprint.work import series as work
 from imprint.work import source as sources
 from imprint.work.series import Chapter, Series
 
-# Until there are people who sign in, whoever has the command line is the operator.
+# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
 OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The series' title or id.", metavar="SERIES")]
@@ -208,9 +209,10 @@ def rename(
     _change(which, lambda d, s: work.rename(d, OPERATOR, s, title), "is its title now", as_json=as_json)
 
 
-def remove(which: Which, *, as_json: AsJson = False) -> None:
+def remove(which: Which, *, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a series; it is asked for no more."""
     settings = session.begin()
+    consent(f"Remove the series {which}?", yes=yes)
 
     async def act() -> Series:
         async with session.ready_database(settings) as database:

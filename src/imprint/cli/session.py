@@ -19,10 +19,14 @@ from imprint.store.migrate import Migration, migrate, pending
 Result = TypeVar("Result")
 
 
-def begin() -> Settings:
-    """Read the settings and set up logging."""
+def begin(*, calm: bool = False) -> Settings:
+    """Read the settings and set up logging; calm: what the command itself tells is not logged as well.
+
+    Who asks for a level by name gets every line of it.
+    """
     settings = load()
-    log.configure(settings.log_format, settings.log_level)
+    asked = "log_level" in settings.model_fields_set
+    log.configure(settings.log_format, "error" if calm and not asked else settings.log_level)
     return settings
 
 

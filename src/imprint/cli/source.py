@@ -118,7 +118,7 @@ def show(which: Which, *, zone: Zone = None, as_json: AsJson = False) -> None:
 
 def poll(which: Which, *, zone: Zone = None, as_json: AsJson = False) -> None:
     """Ask a source now, due or not; one that rests is tried."""
-    settings = session.begin()
+    settings = session.begin(calm=True)
     wall = chosen(settings, zone)
 
     async def act() -> Polled:
@@ -137,7 +137,8 @@ def poll(which: Which, *, zone: Zone = None, as_json: AsJson = False) -> None:
         say(f"{done.error} It is tried again at {on_wall(done.next_check_at, wall)}.")
     else:
         aside = f" {done.set_aside} could not be read; see `imprint dead-letters list`." if done.set_aside else ""
-        say(f"{done.chapters} new chapters, {done.releases} new releases, {done.notices} notices.{aside}")
+        found = ((done.chapters, "new chapter"), (done.releases, "new release"), (done.notices, "notice"))
+        say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in found) + f".{aside}")
     if done.error:
         raise typer.Exit(Exit.ATTENTION)
 

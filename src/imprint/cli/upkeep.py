@@ -172,7 +172,9 @@ async def _migrate(settings: Settings, *, check: bool) -> tuple[Migration, ...]:
 
 async def _backup(settings: Settings, file: Path, *, replace: bool) -> int:
     async with session.ready_database(settings) as database:
-        return await backups.back_up(database.url, file, replace=replace)
+        written = await backups.back_up(database.url, file, replace=replace)
+        backups.note(settings.home)
+        return written
 
 
 async def _restore(settings: Settings, file: Path) -> Path | None:

@@ -23,9 +23,9 @@ def chosen(settings: Settings, zone: str | None) -> ZoneInfo:
     return zone_of(zone or settings.zone)
 
 
-def on_wall(at: datetime | None, zone: ZoneInfo) -> str:
-    """Write a moment for a person: to the minute, with the zone's short name."""
-    return f"{at.astimezone(zone):%Y-%m-%d %H:%M %Z}" if at else ""
+def on_wall(at: datetime | None, zone: ZoneInfo, *, seconds: bool = False) -> str:
+    """Write a moment for a person: to the minute with the zone's short name, or to the second without it."""
+    return at.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M %Z") if at else ""
 
 
 def written(data: Any, zone: ZoneInfo) -> Any:

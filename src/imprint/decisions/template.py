@@ -1,4 +1,8 @@
-"""A template: a text with fields in braces; nothing but the names that are known can stand in them."""
+"""A template: a text with fields in braces; nothing but the names that are known can stand in them.
+
+Double braces are refused where a template is taken: whoever writes `{{series}}` means the field, as other programs do,
+and would find `{series}` in every post.
+"""
 
 from collections.abc import Iterator, Mapping
 from string import Formatter
@@ -11,12 +15,17 @@ class BadTemplate(Problem):
 
 
 def refuse(template: str, fields: tuple[str, ...]) -> None:
-    """Raise when a template has other fields than these, or braces that do not pair."""
+    """Raise when a template has other fields than these, double braces, or braces that do not pair."""
+    if "{{" in template or "}}" in template:
+        raise BadTemplate(
+            "rule.bad_template",
+            f"A field is written with one brace on each side, such as {{{fields[0]}}}; double braces are not taken.",
+        )
     for _, name in _parts(template, fields):
         if name is not None and name not in fields:
             raise BadTemplate(
                 "rule.unknown_field",
-                f"There is no field {{{name[:40]}}}; there are {_named(fields)}. Write {{{{ for a brace.",
+                f"There is no field {{{name[:40]}}}; there are {_named(fields)}.",
             )
 
 
@@ -37,7 +46,7 @@ def _parts(template: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str | 
             yield text, name
     except ValueError:
         raise BadTemplate(
-            "rule.bad_template", "The braces of a template do not pair; write {{ or }} for a brace of the text."
+            "rule.bad_template", f"The braces of a template do not pair; only fields stand in them: {_named(fields)}."
         ) from None
 
 

@@ -107,6 +107,7 @@ _ASK = query("circuit_ask", Answer)
 _FAILED = query("circuit_failed", Failures)
 _WORKED = query("circuit_worked", Nothing)
 _FORGET = query("circuit_forget", Nothing)
+_PROBE = query("circuit_probe", Nothing)
 
 
 async def ask(connection: Link, key: str, policy: Policy) -> Answer:
@@ -142,6 +143,11 @@ async def worked(connection: Link, key: str) -> bool:
 async def forget(connection: Link, key: str) -> bool:
     """Close a circuit because a person says so; True when there was something to forget."""
     return await _FORGET.run(connection, key) > 0
+
+
+async def probe(connection: Link, key: str) -> bool:
+    """Let the next call be the probe because a person wants it tried now; True when the circuit was open."""
+    return await _PROBE.run(connection, key) > 0
 
 
 def _short(why: str) -> str:

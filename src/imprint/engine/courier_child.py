@@ -30,7 +30,10 @@ _here = threading.local()
 
 
 class Guard:
-    """Refuses connections to addresses that are not public, unless the operator has named their host."""
+    """Refuses connections to addresses that are not public, unless the operator has named their host.
+
+    What the operator has named is for those who look after the machine; the messages of others do not go there.
+    """
 
     def __init__(self, allowed: frozenset[str]) -> None:
         self._hosts = Hosts(allowed)
@@ -50,7 +53,12 @@ class Guard:
             return "sockets of this machine are not for messages"
         host, port = str(address[0]).partition("%")[0], int(address[1])
         why = denied(host) or ("it is this machine's own" if host in own_addresses() else None)
-        if why is None or self._hosts.allows(host, port) or self._named(host, port):
+        if why is None:
+            return None
+        # A thread that a library started itself is nobody's, so not to be trusted.
+        if not getattr(_here, "trusted", False):
+            return "the address leads to a place that is not public"
+        if self._hosts.allows(host, port) or self._named(host, port):
             return None
         return f"the address leads to {host}: {why}; IMPRINT_ALLOWED_HOSTS can allow it"
 
@@ -111,7 +119,7 @@ class Child:
             sys.stdout.buffer.flush()
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
-        _here.complaints, _here.refusal = [], None
+        _here.complaints, _here.refusal, _here.trusted = [], None, bool(order.get("trusted"))
         url = str(order["url"])
         if url.partition(":")[0].strip().lower() in LOCAL:
             return {"ok": False, "error": "it would tell this machine and nobody else"}

@@ -11,19 +11,22 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
 
+from imprint.engine.guard import denied, own_addresses
 from imprint.killpoint import here
 from imprint.platforms.answer import Answer
 from imprint.platforms.failure import Evidence, NoAnswer, NotYet, Refused, Stage
+from imprint.platforms.login import Login
 from imprint.platforms.request import Progress, Request
 
 # More than any platform answers; who sends more is not to be understood.
@@ -46,10 +49,15 @@ async def resolve(host: str, port: int) -> list[str]:
 def anywhere(address: str) -> bool:
     """Allow every address: a webhook on one's own machine or network is a good one.
 
-    Where people must not reach into the server's network, the guard's eye for addresses goes here instead.
+    Where people must not reach into the server's network, `outside` goes here instead.
     """
     del address
     return True
+
+
+def outside(address: str) -> bool:
+    """Allow only what is on the public network: not this machine, nor what is beside it."""
+    return denied(address) is None and address not in own_addresses()
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,24 @@ class Wire:
     def tls(self) -> ssl.SSLContext:
         """Make the TLS context once: reading every certificate authority takes longer than a request."""
         return self.trust or httpx2.create_ssl_context(trust_env=False)
+
+    @cached_property
+    def outward(self) -> "Wire":
+        """Give the same wire to public addresses alone; made once, for the sake of its TLS context."""
+        return self if self.allowed is outside else replace(self, allowed=outside)
+
+    def to(self, login: Login) -> "Wire":
+        """Give the wire that may be used as an account: who has connected it decided once how far it reaches."""
+        return self.outward if login.outside_only else self
+
+    async def vet(self, host: str) -> None:
+        """Refuse a host none of whose addresses may be called; one that cannot be found now may be there later."""
+        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            found = await self.resolve(name, 0)
+        except (OSError, UnicodeError):
+            return
+        _refuse_all(name, found, [each for each in found if self.allowed(each)])
 
     def until(self, moment: float) -> "Sender":
         """Give a sender whose every exchange ends at a moment of the running loop's clock, whatever happens."""
@@ -226,6 +252,11 @@ def _headers(url: httpx2.URL, request: Request) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in headers]
 
 
+def _refuse_all(host: str, found: Sequence[str], allowed: Sequence[str]) -> None:
+    if found and not allowed:
+        raise Refused("wire.address_not_allowed", f"{host} is at an address that Imprint may not call for you.")
+
+
 def _malformed() -> Refused:
     return Refused("wire.malformed", "This request cannot be written down as HTTP; look at the account's address.")
 
@@ -254,8 +285,7 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError("the name cannot be found") from error
         allowed = [each for each in found if self._wire.allowed(each)]
-        if found and not allowed:
-            raise Refused("wire.address_not_allowed", f"{host} is at an address that Imprint may not call.")
+        _refuse_all(host, found, allowed)
         last: Exception = httpcore2.ConnectError("the name has no address")
         for each in allowed:
             try:

@@ -7,15 +7,13 @@ definitive.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Annotated, ClassVar
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, SecretStr
 
 from imprint.platforms import bluesky_sign_in as sign_in
 from imprint.platforms.answer import Answer
@@ -36,7 +34,9 @@ from imprint.platforms.failure import (
 )
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand
+from imprint.platforms.options import Options
 from imprint.platforms.request import Progress, Raw, Request, Text
+from imprint.platforms.tid import tid_of
 from imprint.platforms.work import File, RemoteFile, Work
 
 COLLECTION = "app.bsky.feed.post"
@@ -49,20 +49,14 @@ LIMITS = Limits(
 MOST_PARTS = 25
 # What one record costs of the points that the rate headers count.
 PUT_POINTS = 2
+NOBODY = frozenset({"InvalidRequest", "HandleNotFound"})
 CLOSED = {"AccountTakedown", "AccountDeactivated", "AccountSuspended"}
 LABELS = {"nudity": "nudity", "sexual": "sexual", "gore": "graphic-media"}
-TID = re.compile(r"[234567abcdefghij][234567abcdefghijklmnopqrstuvwxyz]{12}")
-_DIGITS = "234567abcdefghijklmnopqrstuvwxyz"
-# A key is a number that looks like a moment; ours lie in 2023, whenever they are made, and follow from a hash.
-_TID_BASE, _TID_SPAN = 1_672_531_200_000_000, 365 * 86_400_000_000
-_CLOCKS = 1024
 STILL_TO_COME = "(known when it is sent)"
 
 
-class BlueskyOptions(BaseModel):
+class BlueskyOptions(Options):
     """What can be set for Bluesky alone: a text of one's own, a link, languages, and whether long text is a thread."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     text: str | None = None
     link: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2000)] | None = None
@@ -74,10 +68,11 @@ class BlueskyOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Ref:
-    """A record that is out: where, and which content; replies name both."""
+    """A record that is out: where, and which content; replies name both. `new` when it was not there before."""
 
     uri: str
     cid: str
+    new: bool = False
 
 
 class Bluesky:
@@ -88,6 +83,7 @@ class Bluesky:
     once: ClassVar[Once] = TOKEN
     can_look: ClassVar[bool] = True
     login_type = BlueskyLogin
+    options: ClassVar[type[Options]] = BlueskyOptions
     asks: ClassVar[tuple[Ask, ...]] = (
         Ask("handle", "Your handle, such as name.bsky.social."),
         Ask("app_password", "An app password: make one in Bluesky's settings, under privacy.", secret=True),
@@ -123,7 +119,9 @@ class Bluesky:
         left, reset = (answer.headers.get(f"ratelimit-{name}", "") for name in ("remaining", "reset"))
         if not (left.isdigit() and re.fullmatch(r"[0-9]{1,11}", reset)):
             return None
-        return Quota(int(left) // PUT_POINTS, answer.until(datetime.fromtimestamp(int(reset), UTC)))
+        # A thread is kept in reserve: none shall break off because its points end in its middle.
+        posts = max(int(left) // PUT_POINTS - MOST_PARTS, 0)
+        return Quota(posts, answer.until(datetime.fromtimestamp(int(reset), UTC)))
 
     def limits_for(self, login: BlueskyLogin) -> Limits:
         """Give the limits, the same for all."""
@@ -144,9 +142,7 @@ class Bluesky:
         """Find out who is mentioned; a handle that nobody has stays plain text."""
         for handle in _handles(work):
             if handle not in work.prepared:
-                told = await _read(
-                    http, login, "com.atproto.identity.resolveHandle", {"handle": handle}, "InvalidRequest"
-                )
+                told = await _read(http, login, "com.atproto.identity.resolveHandle", {"handle": handle}, NOBODY)
                 did = told.get("did") if told else None
                 work = work.with_prepared({handle: did if isinstance(did, str) else ""})
         return work
@@ -166,13 +162,14 @@ class Bluesky:
 
     async def publish(self, http: Http, login: BlueskyLogin, work: Work) -> Receipt:
         """Create the record, or those of a thread one after the other; what is there already stays as it is."""
-        texts = _texts(work)
-        root = parent = await _put(http, login, work, 0)
+        count = len(_texts(work))
+        root = await _put(http, login, work, 0)
         try:
-            for number in range(1, len(texts)):
-                root = await _known(http, login, root)
-                parent = await _known(http, login, parent if number > 1 else root)
-                parent = await _put(http, login, work, number, (root, parent))
+            if count > 1:
+                known = await _known(http, login, root)
+                number, parent = await self._reached(http, login, work, known, count) if not root.new else (0, known)
+                for each in range(number + 1, count):
+                    parent = await _known(http, login, await _put(http, login, work, each, (known, parent)))
         except Failure as failure:
             after = getattr(failure, "after", None)
             raise NoAnswer(
@@ -183,13 +180,27 @@ class Bluesky:
             ) from failure
         return _receipt(login, work)
 
+    async def _reached(self, http: Http, login: BlueskyLogin, work: Work, root: Ref, count: int) -> tuple[int, Ref]:
+        """Find the last record that is there of a thread that was begun before; each has those before it.
+
+        So a thread that takes longer than one attempt may goes on where it was, and comes to its end.
+        """
+        low, high, last = 0, count - 1, root
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = await _record(http, login, work, middle)
+            if found is None:
+                high = middle - 1
+            else:
+                low, last = middle, found
+        return low, last
+
     async def find(
         self, http: Http, login: BlueskyLogin, work: Work, since: datetime, besides: frozenset[str] = frozenset()
     ) -> Receipt | None:
         """Ask for the record by its key, of a thread for the last one: it is there, or it is not."""
         del since, besides
-        fields = {"repo": login.did, "collection": COLLECTION, "rkey": key_of(work, len(_texts(work)) - 1)}
-        found = await _read(http, login, "com.atproto.repo.getRecord", fields, "RecordNotFound")
+        found = await _record(http, login, work, len(_texts(work)) - 1)
         return None if found is None else _receipt(login, work)
 
     async def preview(self, login: BlueskyLogin, work: Work) -> list[Request]:
@@ -204,9 +215,7 @@ class Bluesky:
 
 def key_of(work: Work, number: int = 0) -> str:
     """Give the record key of a work, or of a later part of its thread: a TID that follows from the once-key alone."""
-    seen = int.from_bytes(sha256(f"{work.key}#{number}".encode()).digest()[:16])
-    value = (_TID_BASE + seen // _CLOCKS % _TID_SPAN) * _CLOCKS + seen % _CLOCKS
-    return "".join(_DIGITS[value >> shift & 31] for shift in range(60, -1, -5))
+    return tid_of(f"{work.key}#{number}")
 
 
 def record(work: Work, number: int = 0, reply: tuple[Ref, Ref] | None = None) -> dict[str, object]:
@@ -264,11 +273,8 @@ def _handles(work: Work) -> list[str]:
 
 
 def _own_misfits(work: Work) -> Iterator[Misfit]:
-    try:
-        BlueskyOptions.model_validate(dict(work.options))
-    except ValidationError as error:
-        names = sorted({".".join(map(str, each["loc"])) for each in error.errors(include_input=False)})
-        yield Misfit("fit.options", f"These options are not Bluesky's or have bad values: {', '.join(names)}.")
+    if bad := BlueskyOptions.misfits(work, "Bluesky"):
+        yield from bad
         return
     texts = _texts(work)
     if len(texts) > MOST_PARTS:
@@ -281,10 +287,7 @@ def _own_misfits(work: Work) -> Iterator[Misfit]:
 
 
 def _options(work: Work) -> BlueskyOptions:
-    try:
-        return BlueskyOptions.model_validate(dict(work.options))
-    except ValidationError:
-        raise Refused("bluesky.options", "The options for Bluesky are not as they should be.") from None
+    return BlueskyOptions.of(work, "Bluesky")
 
 
 def _upload(login: BlueskyLogin, file: File) -> Request:
@@ -311,7 +314,8 @@ async def _put(http: Http, login: BlueskyLogin, work: Work, number: int, reply: 
     answer = await http.send(_create(login, work, number, reply))
     told, uri = answer.json(), _uri(login, work, number)
     if answer.ok and told.get("uri") == uri and isinstance(told.get("cid"), str):
-        return Ref(uri, str(told["cid"]))
+        # A record that is there as it is makes no commit.
+        return Ref(uri, str(told["cid"]), new=isinstance(told.get("commit"), dict))
     if answer.status == 400 and error_name(answer) == "InvalidSwap":  # noqa: PLR2004
         return Ref(uri, "")
     _refuse(answer)
@@ -322,9 +326,21 @@ async def _known(http: Http, login: BlueskyLogin, ref: Ref) -> Ref:
     """Ask for the content of a record of which only the place is known."""
     if ref.cid:
         return ref
-    fields = {"repo": login.did, "collection": COLLECTION, "rkey": ref.uri.rpartition("/")[2]}
-    told = await _read(http, login, "com.atproto.repo.getRecord", fields) or {}
-    return Ref(ref.uri, str(told.get("cid", "")))
+    found = await _look(http, login, ref.uri.rpartition("/")[2])
+    if found is None:
+        raise NotYet("bluesky.record_gone", "A post of the thread was there a moment ago and is not any more.")
+    return found
+
+
+async def _record(http: Http, login: BlueskyLogin, work: Work, number: int) -> Ref | None:
+    """Ask for a record by its key: it is there, or it is not."""
+    return await _look(http, login, key_of(work, number))
+
+
+async def _look(http: Http, login: BlueskyLogin, rkey: str) -> Ref | None:
+    fields = {"repo": login.did, "collection": COLLECTION, "rkey": rkey}
+    told = await _read(http, login, "com.atproto.repo.getRecord", fields, frozenset({"RecordNotFound"}))
+    return None if told is None else Ref(f"at://{login.did}/{COLLECTION}/{rkey}", str(told.get("cid", "")))
 
 
 def _uri(login: BlueskyLogin, work: Work, number: int = 0) -> str:
@@ -341,16 +357,20 @@ def _request(login: BlueskyLogin, what: str, method: str, path: str, body: Text 
 
 
 async def _read(
-    http: Http, login: BlueskyLogin, method: str, fields: Mapping[str, str] | None = None, absent: str | None = None
+    http: Http,
+    login: BlueskyLogin,
+    method: str,
+    fields: Mapping[str, str] | None = None,
+    absent: Collection[str] = (),
 ) -> dict[str, object] | None:
-    """Ask something that changes nothing; None when the answer is the error that means absence."""
+    """Ask something that changes nothing; None when the answer is an error that means absence."""
     path = f"{method}?{urlencode(fields)}" if fields else method
     with harmless():
         answer = await http.send(_request(login, "look", "GET", path))
         told = answer.json()
         if answer.ok and told:
             return told
-        if absent is not None and answer.status == 400 and error_name(answer) == absent:  # noqa: PLR2004
+        if answer.status == 400 and error_name(answer) in absent:  # noqa: PLR2004
             return None
         _refuse(answer)
         raise answer.not_understood("bluesky.look", "Bluesky did not give an answer that can be read.")
@@ -361,6 +381,8 @@ def _refuse(answer: Answer) -> None:
     name = error_name(answer)
     if answer.status == 429:  # noqa: PLR2004
         raise RateLimited("bluesky.rate_limited", "Bluesky asks for fewer calls.", after=answer.after())
+    if answer.status == 413:  # noqa: PLR2004 - whoever stands in front of it says so, and in no known shape
+        raise Refused("bluesky.too_large", "Bluesky does not take anything so large.")
     if not 400 <= answer.status <= 499 or not name:  # noqa: PLR2004
         return
     if name in STALE:

@@ -35,11 +35,10 @@ class BlueskyLogin(Login):
 
 async def renew(http: Http, login: BlueskyLogin) -> BlueskyLogin:
     """Use the refresh token; NoAnswer: it may have changed, and the old one still works for two hours."""
-    asked_at = datetime.now(UTC)
     headers = (("Authorization", SecretStr(f"Bearer {login.refresh_jwt.get_secret_value()}")),)
     url = f"{login.base_url}/xrpc/com.atproto.server.refreshSession"
     answer = await http.send(Request("refresh the session", "POST", url, headers))
-    if (tokens := _tokens(answer, asked_at)) is not None:
+    if (tokens := _tokens(answer)) is not None:
         return login.model_copy(update=tokens)
     if 400 <= answer.status <= 499 and error_name(answer) in STALE:  # noqa: PLR2004
         fresh = await session(http, login.base_url, login.did, login.app_password)
@@ -55,11 +54,10 @@ def error_name(answer: Answer) -> str:
 
 async def session(http: Http, base: str, identifier: str, password: SecretStr) -> BlueskyLogin:
     """Open a session with an app password."""
-    asked_at = datetime.now(UTC)
     body = json.dumps({"identifier": identifier, "password": password.get_secret_value()}).encode()
     request = Request("open a session", "POST", f"{base}/xrpc/com.atproto.server.createSession", body=Text(body))
     answer = await http.send(request)
-    told, tokens = answer.json(), _tokens(answer, asked_at)
+    told, tokens = answer.json(), _tokens(answer)
     did = told.get("did")
     if tokens is None or not isinstance(did, str) or not did.startswith("did:"):
         raise _sign_in_failure(answer)
@@ -67,13 +65,14 @@ async def session(http: Http, base: str, identifier: str, password: SecretStr) -
     return BlueskyLogin.model_validate({**known, "app_password": password, **tokens})
 
 
-def _tokens(answer: Answer, asked_at: datetime) -> dict[str, object] | None:
+def _tokens(answer: Answer) -> dict[str, object] | None:
     told = answer.json()
     access, refresh = told.get("accessJwt"), told.get("refreshJwt")
     if not answer.ok or not isinstance(access, str) or not isinstance(refresh, str) or not access or not refresh:
         return None
-    ends = _ends(access) or asked_at + ACCESS_LASTS
-    return {"access_jwt": SecretStr(access), "refresh_jwt": SecretStr(refresh), "expires_at": ends}
+    ends = _ends(access)
+    lasts = ACCESS_LASTS if ends is None else answer.until(ends)  # by the clock of who has said when it ends
+    return {"access_jwt": SecretStr(access), "refresh_jwt": SecretStr(refresh), "expires_in": lasts}
 
 
 def _ends(token: str) -> datetime | None:

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, TypeVar
 from imprint.platforms.answer import Answer
 from imprint.platforms.limits import Limits, Misfit
 from imprint.platforms.login import Ask, Errand, Login
+from imprint.platforms.options import Options
 from imprint.platforms.request import Progress, Request
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -82,6 +83,7 @@ class Platform(Protocol[L]):
     # False where nothing can be looked up at all: `find` then always gives None, and that says nothing.
     can_look: ClassVar[bool]
     login_type: type[L]
+    options: ClassVar[type[Options]]
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> L | Errand:
         """Add an account from what a person gave: a login, or an errand that needs a browser first."""

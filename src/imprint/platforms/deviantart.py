@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from imprint.platforms import deviantart_sign_in as sign_in
 from imprint.platforms.answer import Answer
@@ -23,6 +22,7 @@ from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.platforms.failure import NotYet, RateLimited, Refused, SignInAgain, harmless
 from imprint.platforms.limits import Limits, Misfit, TextLimit, misfits
 from imprint.platforms.login import Ask, Errand
+from imprint.platforms.options import Options
 from imprint.platforms.request import Fields, Form, Later, Multipart, Progress, Request, Value
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -58,10 +58,8 @@ METADATA_AT_ONCE = 10
 PENDING_ITEM = Later("(the item id that the upload gives)")
 
 
-class DeviantArtOptions(BaseModel):
+class DeviantArtOptions(Options):
     """What can be set for DeviantArt alone; None is left to DeviantArt."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     feature: bool | None = None
     request_critique: bool | None = None
@@ -93,6 +91,7 @@ class DeviantArt:
     once: ClassVar[Once] = LOOKUP
     can_look: ClassVar[bool] = True
     login_type = DeviantArtLogin
+    options: ClassVar[type[Options]] = DeviantArtOptions
     asks: ClassVar[tuple[Ask, ...]] = sign_in.ASKS
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> DeviantArtLogin | Errand:
@@ -134,9 +133,8 @@ class DeviantArt:
 
     async def check(self, http: Http, login: DeviantArtLogin, work: Work) -> None:
         """Ask whether the token is good, with the call that does nothing; an upload has shown it already."""
-        if work.uploads:
-            return
-        await _read(http, login, "placebo")
+        if not work.uploads:
+            await _read(http, login, "placebo")
 
     async def galleries(self, http: Http, login: DeviantArtLogin) -> list[Gallery]:
         """List the folders a deviation can go into."""
@@ -226,18 +224,11 @@ def _own_misfits(work: Work) -> Iterator[Misfit]:
         yield Misfit("fit.mature_classification", f"DeviantArt does not know {', '.join(sorted(unknown))}.")
     if work.display_resolution not in RESOLUTIONS:
         yield Misfit("fit.display_resolution", "DeviantArt's display resolution is a number from 0 to 8.")
-    try:
-        DeviantArtOptions.model_validate(dict(work.options))
-    except ValidationError as error:
-        names = sorted({".".join(map(str, each["loc"])) for each in error.errors(include_input=False)})
-        yield Misfit("fit.options", f"These options are not DeviantArt's or have bad values: {', '.join(names)}.")
+    yield from DeviantArtOptions.misfits(work, "DeviantArt")
 
 
 def _options(work: Work) -> DeviantArtOptions:
-    try:
-        return DeviantArtOptions.model_validate(dict(work.options))
-    except ValidationError:
-        raise Refused("deviantart.options", "The options for DeviantArt are not as they should be.") from None
+    return DeviantArtOptions.of(work, "DeviantArt")
 
 
 def _submit(login: DeviantArtLogin, work: Work, file: File) -> Request:
@@ -377,8 +368,7 @@ def _item(value: object) -> str | None:
 
 
 def _uploaded(work: Work) -> str | None:
-    found = [work.uploaded(file) for file in work.files[:1]]
-    return found[0].id if found and found[0] is not None else None
+    return next((each.id for file in work.files[:1] if (each := work.uploaded(file))), None)
 
 
 def _published_at(told: Mapping[str, object]) -> datetime | None:

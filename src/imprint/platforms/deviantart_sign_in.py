@@ -7,7 +7,7 @@ process at a time refresh an account, and commits the new tokens before it uses 
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pydantic import SecretStr
 
@@ -28,7 +28,17 @@ ASKS = (
     Ask("client_secret", "Its client secret.", secret=True),
     Ask("app_name", "The name of the application, by which a look tells what Imprint has published.", default=""),
     Ask("base_url", "Where DeviantArt is.", default=BASE_URL),
+    Ask(
+        "agree_terms",
+        "Whether to send that you agree to its terms, as older applications must: yes or no.",
+        default="no",
+    ),
+    Ask("most_bytes", "How large a file may be, in bytes.", default=str(MOST_BYTES)),
 )
+
+
+# What was given when the account was added, and belongs to its application.
+APP = ("base_url", "client_id", "client_secret", "app_name", "agree_terms", "most_bytes")
 
 
 class DeviantArtLogin(Login):
@@ -50,7 +60,7 @@ class DeviantArtLogin(Login):
 
 def begin(given: Mapping[str, str], redirect_url: str) -> Errand:
     """Give the address to which the person is sent, and what must be kept until the return."""
-    base = (given.get("base_url") or BASE_URL).rstrip("/")
+    base, most = (given.get("base_url") or BASE_URL).rstrip("/"), given.get("most_bytes", "")
     verifier, state = new_secret(), new_secret()
     fields = {"client_id": given["client_id"], "redirect_uri": redirect_url, "scope": SCOPES}
     kept = {
@@ -58,6 +68,8 @@ def begin(given: Mapping[str, str], redirect_url: str) -> Errand:
         "client_id": given["client_id"],
         "client_secret": given["client_secret"],
         "app_name": given.get("app_name", ""),
+        "agree_terms": given.get("agree_terms", "no").strip().lower() == "yes",
+        "most_bytes": int(most) if re.fullmatch(r"[1-9][0-9]{3,11}", most) else MOST_BYTES,
         "redirect_url": redirect_url,
         "verifier": verifier.get_secret_value(),
     }
@@ -78,7 +90,7 @@ async def finish(http: Http, errand: Errand, returned_to: str) -> DeviantArtLogi
         ("code_verifier", SecretStr(kept["verifier"])),
     )
     told = await _tokens(http, kept["base_url"], "exchange the code for tokens", fields)
-    app = {name: kept[name] for name in ("base_url", "client_id", "client_secret", "app_name")}
+    app = {name: kept[name] for name in APP}
     return DeviantArtLogin.model_validate({**app, **told})
 
 
@@ -106,8 +118,7 @@ async def revoke(http: Http, login: DeviantArtLogin) -> None:
         raise answer.not_understood("deviantart.revoke", "DeviantArt did not say that the access has ended.")
 
 
-async def _tokens(http: Http, base_url: str, what: str, fields: Fields) -> dict[str, SecretStr | datetime]:
-    asked_at = datetime.now(UTC)  # before it is asked: a token must not be thought younger than it is
+async def _tokens(http: Http, base_url: str, what: str, fields: Fields) -> dict[str, SecretStr | timedelta]:
     answer = await http.send(Request(what, "POST", f"{base_url}/oauth2/token", body=Form(fields)))
     told = answer.json()
     access, refresh = told.get("access_token"), told.get("refresh_token")
@@ -118,8 +129,8 @@ async def _tokens(http: Http, base_url: str, what: str, fields: Fields) -> dict[
     return {
         "access_token": SecretStr(access),
         "refresh_token": SecretStr(refresh),
-        "expires_at": asked_at + seconds,
-        "renewable_until": asked_at + REFRESH_TOKEN_LASTS,
+        "expires_in": seconds,
+        "renewable_for": REFRESH_TOKEN_LASTS,
     }
 
 

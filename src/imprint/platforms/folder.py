@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, ClassVar
@@ -24,12 +24,15 @@ from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Evidence, Failure, NoAnswer, NotYet, Refused, SignInAgain, Stage
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
+from imprint.platforms.options import Options
 from imprint.platforms.request import Progress, Raw, Request, Text
 from imprint.platforms.work import File, RemoteFile, Work
 
 LIMITS = Limits()
 MANIFEST = "manifest.json"
 LONGEST_SLUG = 60
+# A person has to do something about it: all attempts together last half an hour.
+AWAY = timedelta(minutes=5)
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENODEV, errno.ENXIO}
@@ -50,6 +53,7 @@ class Folder:
     once: ClassVar[Once] = TOKEN
     can_look: ClassVar[bool] = True
     login_type = FolderLogin
+    options: ClassVar[type[Options]] = Options
     asks: ClassVar[tuple[Ask, ...]] = (Ask("folder", "The folder to publish into; it must be there already."),)
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> FolderLogin | Errand:
@@ -277,12 +281,12 @@ def _disk(login: FolderLogin) -> Iterator[None]:
 
 def _failure(login: FolderLogin, error: OSError) -> Failure:
     if error.errno in _FULL:
-        return NotYet("folder.full", f"The disk of {login.folder} is full; make room and it goes on.")
+        return _away("folder.full", f"The disk of {login.folder} is full; make room and it goes on.")
     if error.errno in _FORBIDDEN:
         return _read_only(login)
     if error.errno in _NOT_THERE:
         return _missing(login)
-    return NotYet("folder.disk", f"The disk of {login.folder} gave an error: {os.strerror(error.errno or 0)}.")
+    return _away("folder.disk", f"The disk of {login.folder} gave an error: {os.strerror(error.errno or 0)}.")
 
 
 def _read_only(login: FolderLogin) -> Refused:
@@ -290,4 +294,9 @@ def _read_only(login: FolderLogin) -> Refused:
 
 
 def _missing(login: FolderLogin) -> NotYet:
-    return NotYet("folder.missing", f"{login.folder} is not there; is its disk mounted?")
+    return _away("folder.missing", f"{login.folder} is not there; is its disk mounted?")
+
+
+def _away(code: str, sentence: str) -> NotYet:
+    """Say that nothing can be written now; a disk that is away is waited for as a platform that is."""
+    return NotYet(code, sentence, after=AWAY, evidence=Evidence(Stage.CONNECTING))

@@ -1,7 +1,7 @@
 """Limits: what a platform takes, as data; and what of a work does not fit."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from unicodedata import combining
 
@@ -57,6 +57,8 @@ class Limits:
     tag: TextLimit | None = None
     needs_title: bool = False
     needs_alt: bool = False
+    # What of the one text is counted: some platforms take every link for equally long.
+    counted: Callable[[str], str] = field(default=str, repr=False)
 
 
 @dataclass(frozen=True)

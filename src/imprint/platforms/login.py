@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
@@ -10,15 +10,19 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 class Login(BaseModel):
     """The credentials of one account; each platform has a type of its own, secrets as SecretStr.
 
-    `expires_at` is when the access ends unless it is renewed, `renewable_until` when even that is over and a person
-    must sign in again; None where the platform knows no such end.
+    `expires_in` is how long it is good unless it is renewed, `renewable_for` how long until even that is over and
+    a person must sign in again, both from when it was given; None where the platform knows no such end. They are spans,
+    since the database alone says what time it is.
+
+    `outside_only` when somebody has connected it who may not reach into the network of this machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = ""
-    expires_at: datetime | None = None
-    renewable_until: datetime | None = None
+    expires_in: timedelta | None = None
+    renewable_for: timedelta | None = None
+    outside_only: bool = False
 
     def sealable(self) -> str:
         """Give everything as JSON with the secrets in plain sight: only to be encrypted, at once."""

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, SecretStr
 
 from imprint.platforms import mastodon_sign_in as sign_in
 from imprint.platforms.answer import Answer
@@ -23,6 +23,7 @@ from imprint.platforms.graphemes import count
 from imprint.platforms.limits import Limits, Misfit, TextLimit, Unit, misfits
 from imprint.platforms.login import Ask, Errand
 from imprint.platforms.mastodon_sign_in import MastodonLogin
+from imprint.platforms.options import Options
 from imprint.platforms.request import Fields, Form, Later, Multipart, Progress, Request
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -43,10 +44,8 @@ _LINK = re.compile(r"(?<![\w@#$/])https?://[^\s<>\"]*[^\s<>\".,;:!?')]", re.IGNO
 _MENTION = re.compile(r"(?<![=/\w])@([a-z0-9_]+(?:[a-z0-9_.-]*[a-z0-9_]+)?)@[\w.-]*\w", re.IGNORECASE)
 
 
-class MastodonOptions(BaseModel):
+class MastodonOptions(Options):
     """What can be set for Mastodon alone: a text of one's own, a link, a content warning, who sees it, its language."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     text: str | None = None
     link: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2000)] | None = None
@@ -64,6 +63,7 @@ class Mastodon:
     once: ClassVar[Once] = token_for(KEY_LASTS)
     can_look: ClassVar[bool] = True
     login_type = MastodonLogin
+    options: ClassVar[type[Options]] = MastodonOptions
     asks: ClassVar[tuple[Ask, ...]] = (Ask("instance", "The instance your account is on, such as mastodon.social."),)
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> MastodonLogin | Errand:
@@ -75,9 +75,8 @@ class Mastodon:
         return await sign_in.finish(http, errand, returned_to)
 
     async def renew(self, http: Http, login: MastodonLogin) -> MastodonLogin:
-        """Refuse: a token has no end, so one that is not taken was taken back."""
-        del http, login
-        raise SignInAgain("mastodon.token", "The instance no longer takes the token; sign in again.", renewable=False)
+        """Read anew what the instance takes, once a day; a token has no end, so one that is refused was taken back."""
+        return await sign_in.renew(http, login)
 
     async def revoke(self, http: Http, login: MastodonLogin) -> bool:
         """Let the token end."""
@@ -101,6 +100,7 @@ class Mastodon:
             bytes=login.image_bytes,
             pixels=login.image_pixels,
             text=(TextLimit(login.most_characters, Unit.GRAPHEMES),),
+            counted=partial(countable, login),
         )
 
     def validate(self, login: MastodonLogin, work: Work) -> list[Misfit]:
@@ -196,12 +196,10 @@ def countable(login: MastodonLogin, text: str) -> str:
 
 
 def _own_misfits(login: MastodonLogin, work: Work) -> Iterator[Misfit]:
-    try:
-        options = MastodonOptions.model_validate(dict(work.options))
-    except ValidationError as error:
-        names = sorted({".".join(map(str, each["loc"])) for each in error.errors(include_input=False)})
-        yield Misfit("fit.options", f"These options are not Mastodon's or have bad values: {', '.join(names)}.")
+    if bad := MastodonOptions.misfits(work, "Mastodon"):
+        yield from bad
         return
+    options = _options(work)
     text, most = _text(login, work), login.most_characters
     if (length := count(options.content_warning + countable(login, text))) > most:
         yield Misfit("fit.long_text", f"The text has {length} characters; this instance takes {most} at most.")
@@ -213,10 +211,7 @@ def _own_misfits(login: MastodonLogin, work: Work) -> Iterator[Misfit]:
 
 
 def _options(work: Work) -> MastodonOptions:
-    try:
-        return MastodonOptions.model_validate(dict(work.options))
-    except ValidationError:
-        raise Refused("mastodon.options", "The options for Mastodon are not as they should be.") from None
+    return MastodonOptions.of(work, "Mastodon")
 
 
 def _text(login: MastodonLogin, work: Work) -> str:

@@ -1,10 +1,12 @@
 """Signing in to Mastodon: Imprint registers itself at the instance, the person lets it in, and the token has no end.
 
-What an instance takes differs from place to place; it is read when an account is connected and kept with the login.
+What an instance takes differs from place to place and from time to time; it is read when an account is connected, kept
+with the login, and read anew by a renewal before something is published a day later.
 """
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,9 @@ from imprint.platforms.pkce import authorize_url, new_secret, returned_code
 from imprint.platforms.request import Fields, Form, Request
 
 APP_NAME = "Imprint"
+# What an instance takes is believed for so long; where it does not say so now, it is asked again soon.
+BELIEVED, ASKED_AGAIN = timedelta(days=1), timedelta(hours=1)
+WHO = "/api/v1/accounts/verify_credentials"
 SCOPES = "read:accounts read:statuses write:media write:statuses"
 MOST_FILES = 4
 MOST_CHARACTERS = 500
@@ -85,8 +90,7 @@ async def finish(http: Http, errand: Errand, returned_to: str) -> MastodonLogin:
     )
     if not isinstance(token, str) or not token:
         raise SignInAgain("mastodon.no_token", "The instance gave no token; begin again.", renewable=False)
-    headers: Fields = (("Authorization", SecretStr(f"Bearer {token}")),)
-    mine = await _get(http, f"{base}/api/v1/accounts/verify_credentials", headers)
+    mine = await _get(http, f"{base}{WHO}", _bearer(SecretStr(token)))
     if mine is None or not isinstance(mine.get("id"), str):
         raise SignInAgain("mastodon.no_account", "The instance does not say whose account this is.", renewable=False)
     login = MastodonLogin(
@@ -97,7 +101,16 @@ async def finish(http: Http, errand: Errand, returned_to: str) -> MastodonLogin:
         access_token=SecretStr(token),
         account_id=str(mine["id"]),
     )
-    return login.model_copy(update=await limits_of(http, base))
+    return await _measured(http, login)
+
+
+async def renew(http: Http, login: MastodonLogin) -> MastodonLogin:
+    """See that the token, which has no end, was not taken back; and read anew what the instance takes."""
+    with harmless():
+        answer = await http.send(Request("look", "GET", f"{login.base_url}{WHO}", _bearer(login.access_token)))
+        if not answer.ok:
+            raise failure(answer)
+    return await _measured(http, login)
 
 
 async def revoke(http: Http, login: MastodonLogin) -> None:
@@ -110,10 +123,14 @@ async def revoke(http: Http, login: MastodonLogin) -> None:
     await _post(http, "give the access back", f"{login.base_url}/oauth/revoke", fields)
 
 
-async def limits_of(http: Http, base: str) -> dict[str, Any]:
-    """Read what an instance takes; older ones say it at another place, and what is not said is as by default."""
-    told = await _get(http, f"{base}/api/v2/instance") or await _get(http, f"{base}/api/v1/instance") or {}
-    return read_limits(told)
+async def _measured(http: Http, login: MastodonLogin) -> MastodonLogin:
+    """Read what the instance takes; older ones say it at another place, and what is not said stays as it was."""
+    told = await _get(http, f"{login.base_url}/api/v2/instance") or await _get(
+        http, f"{login.base_url}/api/v1/instance"
+    )
+    if told is None:
+        return login.model_copy(update={"expires_in": ASKED_AGAIN})
+    return login.model_copy(update={**read_limits(told), "expires_in": BELIEVED})
 
 
 def read_limits(told: Mapping[str, object]) -> dict[str, Any]:
@@ -132,6 +149,10 @@ def read_limits(told: Mapping[str, object]) -> dict[str, Any]:
     types = media.get("supported_mime_types")
     known = TYPES & set(map(str, types)) if isinstance(types, list) else TYPES
     return {**numbers, "types": frozenset(known) or TYPES}
+
+
+def _bearer(token: SecretStr) -> Fields:
+    return (("Authorization", SecretStr(f"Bearer {token.get_secret_value()}")),)
 
 
 async def _get(http: Http, url: str, headers: Fields = ()) -> dict[str, object] | None:

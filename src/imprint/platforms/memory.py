@@ -13,6 +13,7 @@ from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Failure, Refused, SignInAgain
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
+from imprint.platforms.options import Options
 from imprint.platforms.request import Progress, Raw, Request, Text
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -39,6 +40,7 @@ class Memory:
     once: ClassVar[Once] = TOKEN
     can_look: ClassVar[bool] = True
     login_type = MemoryLogin
+    options: ClassVar[type[Options]] = Options
     asks: ClassVar[tuple[Ask, ...]] = (Ask("word", "Any word.", secret=True),)
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> MemoryLogin | Errand:

@@ -20,6 +20,7 @@ from imprint.platforms.contract import TOKEN, Http, Once, Quota, Receipt
 from imprint.platforms.failure import Failure, NotYet, RateLimited, Refused, SignInAgain
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
+from imprint.platforms.options import Options
 from imprint.platforms.request import Fields, Later, Progress, Request, Text
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -45,6 +46,7 @@ class Webhook:
     once: ClassVar[Once] = TOKEN
     can_look: ClassVar[bool] = False
     login_type = WebhookLogin
+    options: ClassVar[type[Options]] = Options
     asks: ClassVar[tuple[Ask, ...]] = (
         Ask("url", "The address to post to.", secret=True),
         Ask("secret", "The secret that both sides know: whsec_ and 24 to 64 bytes in base64.", secret=True),

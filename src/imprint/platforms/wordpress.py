@@ -9,7 +9,7 @@ import html
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -17,14 +17,14 @@ from typing import Annotated, ClassVar, Literal
 from unicodedata import normalize
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, SecretStr
 
 from imprint.platforms.answer import Answer
 from imprint.platforms.contract import LOOKUP, Http, Once, Quota, Receipt
 from imprint.platforms.failure import NotYet, RateLimited, Refused, SignInAgain, harmless
 from imprint.platforms.limits import Limits, Misfit, misfits
 from imprint.platforms.login import Ask, Errand, Login
+from imprint.platforms.options import Options
 from imprint.platforms.request import Fields, Multipart, Progress, Request, Text
 from imprint.platforms.work import File, RemoteFile, Work
 
@@ -36,6 +36,16 @@ PAGE = 100
 LONGEST_SLUG = 60
 STILL_TO_COME = "(known when it is sent)"
 KINDS = {"tag": "tags", "category": "categories"}
+# What a person can do about the refusals that are met most often.
+REFUSALS = {
+    "rest_cannot_create": "This user may not write posts or upload files there; give them the role author or editor.",
+    "rest_cannot_edit": "This user may not change that post; give them the role editor.",
+    "rest_cannot_publish": "This user may write but not publish there; give them the role author or editor.",
+    "rest_cannot_assign_term": "This user may not use these tags or categories; give them the role author or editor.",
+    "rest_forbidden": "The site does not let this user in here; a security plugin may block its REST interface.",
+    "rest_upload_sideload_error": "The site does not take this type of file; its settings say which ones it takes.",
+    "rest_upload_unknown_error": "The site could not keep the file; look whether its disk is full.",
+}
 
 
 class WordPressLogin(Login):
@@ -47,10 +57,8 @@ class WordPressLogin(Login):
     most_bytes: int = MOST_BYTES
 
 
-class WordPressOptions(BaseModel):
+class WordPressOptions(Options):
     """What can be set for WordPress alone: slug, categories by their names, an excerpt, and how pictures are shown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     slug: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=180)] | None = None
     categories: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=20)] = ()
@@ -68,6 +76,7 @@ class WordPress:
     once: ClassVar[Once] = LOOKUP
     can_look: ClassVar[bool] = True
     login_type = WordPressLogin
+    options: ClassVar[type[Options]] = WordPressOptions
     asks: ClassVar[tuple[Ask, ...]] = (
         Ask("site", "The address of the site, such as https://example.org."),
         Ask("username", "Your user name there."),
@@ -127,7 +136,7 @@ class WordPress:
 
     def validate(self, login: WordPressLogin, work: Work) -> list[Misfit]:
         """List what the site will not take."""
-        return [*misfits("WordPress", self.limits_for(login), work), *_own_misfits(work)]
+        return [*misfits("WordPress", self.limits_for(login), work), *WordPressOptions.misfits(work, "WordPress")]
 
     async def check(self, http: Http, login: WordPressLogin, work: Work) -> None:
         """Ask whether the password is good; an upload or a look has shown it already."""
@@ -208,19 +217,8 @@ def slug_of(work: Work) -> str:
     return f"{words}-{sha256(work.key.encode()).hexdigest()[:8]}"
 
 
-def _own_misfits(work: Work) -> Iterator[Misfit]:
-    try:
-        WordPressOptions.model_validate(dict(work.options))
-    except ValidationError as error:
-        names = sorted({".".join(map(str, each["loc"])) for each in error.errors(include_input=False)})
-        yield Misfit("fit.options", f"These options are not WordPress's or have bad values: {', '.join(names)}.")
-
-
 def _options(work: Work) -> WordPressOptions:
-    try:
-        return WordPressOptions.model_validate(dict(work.options))
-    except ValidationError:
-        raise Refused("wordpress.options", "The options for WordPress are not as they should be.") from None
+    return WordPressOptions.of(work, "WordPress")
 
 
 def _terms(work: Work) -> list[tuple[str, str]]:
@@ -348,12 +346,18 @@ def _refuse(answer: Answer) -> None:
     known = code if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,60}", code) else None
     if answer.status == 429:  # noqa: PLR2004
         raise RateLimited("wordpress.rate_limited", "The site asks for fewer calls.", after=answer.after())
+    if answer.status == 413:  # noqa: PLR2004 - the server in front of it says so, with a page of its own
+        sentence = (
+            "The site's server does not take a file so large; connect the account anew with a smaller most_bytes."
+        )
+        raise Refused("wordpress.too_large", sentence)
     if not 400 <= answer.status <= 499 or known is None:  # noqa: PLR2004
         return
     if answer.status == 401:  # noqa: PLR2004
         sentence = "The site does not take the user name and the application password; make another."
         raise SignInAgain(f"wordpress.{known}", sentence, renewable=False)
-    raise Refused(f"wordpress.{known}", f"The site refused this ({known}).")
+    why = REFUSALS.get(known, f"The site refused this and gives {known} as the reason; its settings or plugins decide.")
+    raise Refused(f"wordpress.{known}", why)
 
 
 def _site(text: str) -> str:

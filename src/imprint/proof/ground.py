@@ -7,10 +7,10 @@ import struct
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from imprint.platforms.folder import MANIFEST, FolderLogin
 from imprint.platforms.login import Login
 from imprint.proof.hops import Hops
 from imprint.sandbox.log import Log
-from imprint.sandbox.server import Sandbox, sandbox
+from imprint.sandbox.server import ASGI, Sandbox, sandbox
 from imprint.settings import Settings, load
 from imprint.store.db import Database, open_database
 from imprint.store.embedded import running
@@ -94,7 +94,7 @@ class Ground:
             return FolderLogin(name=name, folder=folder)
         login: Login = platform(on).login_type.model_validate_json(self.box.login(on, name))
         # Hops must not make it end: that a renewal dies with its worker is another promise, and has its own tests.
-        return login.model_copy(update={"expires_at": datetime.now(UTC) + timedelta(days=30)})
+        return login.model_copy(update={"expires_in": timedelta(days=30)})
 
     async def plan(self, connection: Link, seconds: Sequence[float]) -> list[UUID]:
         """Plan a post for each of these moments from now, on the accounts in turn, and give the publications."""
@@ -161,19 +161,31 @@ def scratch() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def ground(home: Path, *, seed: int, settings: dict[str, str]) -> AsyncIterator[Ground]:
-    """Start the database and the sandbox in a home."""
-    async with running(home) as server, sandbox(log=home / LOG, seed=seed) as box:
-        await migrate(server.url)
-        yield Ground(home, server.url, box, {"IMPRINT_LOG_LEVEL": "error", "IMPRINT_LOG_FORMAT": "json", **settings})
+async def ground(
+    home: Path, *, seed: int, settings: dict[str, str], url: str | None = None, beside: Mapping[str, ASGI] | None = None
+) -> AsyncIterator[Ground]:
+    """Start the sandbox in a home, and the database unless one is given; `beside` is what else the sandbox serves."""
+    async with AsyncExitStack() as stack:
+        if url is None:
+            url = (await stack.enter_async_context(running(home))).url
+        box = await stack.enter_async_context(sandbox(log=home / LOG, seed=seed, beside=beside))
+        await migrate(url)
+        yield Ground(home, url, box, {"IMPRINT_LOG_LEVEL": "error", "IMPRINT_LOG_FORMAT": "json", **settings})
 
 
 @asynccontextmanager
 async def furnished(
-    home: Path, platforms: Sequence[str], accounts: int, *, seed: int, settings: dict[str, str]
+    home: Path,
+    platforms: Sequence[str],
+    accounts: int,
+    *,
+    seed: int,
+    settings: dict[str, str],
+    url: str | None = None,
+    beside: Mapping[str, ASGI] | None = None,
 ) -> AsyncIterator[Ground]:
     """Start everything, with accounts at the platforms and a picture to publish."""
-    async with ground(home, seed=seed, settings=settings) as made:
+    async with ground(home, seed=seed, settings=settings, url=url, beside=beside) as made:
         async with open_database(made.url, size=2) as database:
             await made.furnish(database, platforms, accounts)
         yield made

@@ -2,17 +2,15 @@
 
 The prover plans publications, uploads files and takes in chapters; workers publish. Whatever was answered was
 committed, so it must be there in the end, and what was published must have come out once. How long it takes until all
-four go on is counted from the moment of the stop, the start of the server included.
+four go on is counted from the moment of the stop, the start of the server included. It is the embedded server, or one
+that is lent with the commands that stop and start it.
 """
 
 import asyncio
-import os
 import random
-import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,10 @@ from imprint.problem import Problem, Unavailable
 from imprint.proof.ground import FOLDER, OWNER, WEBHOOK, Ground, furnished, png
 from imprint.proof.kills import LEASE, SETTINGS, judged
 from imprint.proof.nursery import Nursery
+from imprint.proof.server import Lent, Server, stoppable
 from imprint.proof.storm import Asked, Storm
 from imprint.sources.contract import Chapter, Fetched
 from imprint.store.db import TROUBLE, Database, open_database
-from imprint.store.embedded import running
 from imprint.store.query import query
 from imprint.work.add import add
 from imprint.work.ingest import Carrier, ingest
@@ -118,25 +116,30 @@ class Load:
         ]
 
 
-async def prove_database(nursery: Nursery, home: Path, *, stops: int, seed: int) -> dict[str, Any]:
+async def prove_database(
+    nursery: Nursery, home: Path, *, stops: int, seed: int, lent: Lent | None = None
+) -> dict[str, Any]:
     """Stop the database, see everything go on, and in the end look for all that was answered."""
     dice = random.Random(seed)  # noqa: S311 - the same again for the same seed
-    async with furnished(home, (WEBHOOK, FOLDER), ACCOUNTS, seed=seed, settings=SETTINGS) as ground:
+    async with (
+        stoppable(home, lent) as server,
+        furnished(home, (WEBHOOK, FOLDER), ACCOUNTS, seed=seed, settings=SETTINGS, url=server.url) as ground,
+    ):
         calm = Asked(0, 0, WORKERS, token=True, seed=seed, lease=LEASE, sleeps=0, long_sleeps=False, seconds=0)
         workers = Storm(calm, ground, nursery, dice)
-        async with AsyncExitStack() as stack:
-            database = await stack.enter_async_context(open_database(ground.url))
+        async with open_database(ground.url) as database:
             async with database.connection() as connection:
                 source = await SOURCE.one(connection, "The Lighthouse Keeper")
             load = Load(ground, database, source)
             async with workers.living():
-                took, kinds = await _under_load(load, stack, stops, dice)
+                took, kinds = await _under_load(load, server, stops, dice)
             drained = Storm(_drain(len(load.planned), seed), ground, nursery, dice)
             await drained.rage()
             missing = await load.missing()
         told = await judged(ground, drained)
     slow = [f"after stop {number} it took {each:.1f} s" for number, each in enumerate(took, 1) if each > WITHIN]
     return {
+        "server": "embedded" if lent is None else "lent",
         "stops": len(took),
         "kinds": dict(kinds),
         "acknowledged": {
@@ -159,22 +162,17 @@ def _drain(publishes: int, seed: int) -> Asked:
     )
 
 
-async def _under_load(
-    load: Load, stack: AsyncExitStack, stops: int, dice: random.Random
-) -> tuple[list[float], Counter[str]]:
+async def _under_load(load: Load, server: Server, stops: int, dice: random.Random) -> tuple[list[float], Counter[str]]:
     took: list[float] = []
     kinds: Counter[str] = Counter()
-    server = await stack.enter_async_context(running(load.ground.home))
-    working = [asyncio.create_task(_on_and_on(each)) for each in (load.plan, load.upload, load.ingest)]
+    working = [asyncio.create_task(on_and_on(each)) for each in (load.plan, load.upload, load.ingest)]
     try:
         for number in range(stops):
             await _gone_on(load, working, ENOUGH)
             await asyncio.sleep(dice.uniform(0, EVERY))
-            how = (signal.SIGKILL, signal.SIGQUIT)[number % 2]
             stopped_at = time.monotonic()
-            os.kill(server.pid, how)
-            kinds[how.name] += 1
-            server = await stack.enter_async_context(running(load.ground.home))
+            kinds[await server.stop(number)] += 1
+            await server.start()
             await _gone_on(load, working, 1)
             took.append(time.monotonic() - stopped_at)
     finally:
@@ -184,7 +182,7 @@ async def _under_load(
     return took, kinds
 
 
-async def _on_and_on(work: Callable[[], Awaitable[None]]) -> None:
+async def on_and_on(work: Callable[[], Awaitable[None]], seconds: float = EVERY) -> None:
     """Do it again and again, through every outage; what was not answered is not counted."""
     while True:
         try:
@@ -192,7 +190,7 @@ async def _on_and_on(work: Callable[[], Awaitable[None]]) -> None:
         except (*TROUBLE, Unavailable):
             await asyncio.sleep(AGAIN)
         else:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(seconds)
 
 
 async def _gone_on(load: Load, working: Sequence[asyncio.Task[None]], often: int) -> None:

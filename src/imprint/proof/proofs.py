@@ -10,6 +10,8 @@ from imprint.proof.ground import WORKERS_LOG, scratch
 from imprint.proof.kills import asked, prove_kills
 from imprint.proof.nursery import Work, open_nursery
 from imprint.proof.outages import prove_database
+from imprint.proof.server import Lent
+from imprint.proof.soak import prove_soak
 
 
 class Proofs:
@@ -35,11 +37,23 @@ class Proofs:
         """Put mistakes back one at a time."""
         return prove_defects(only)
 
-    def database(self, stops: int, *, seed: int) -> dict[str, Any]:
-        """Stop PostgreSQL hard while everybody works."""
+    def database(
+        self, stops: int, *, seed: int, server: str | None, stop: Sequence[str], start: str | None
+    ) -> dict[str, Any]:
+        """Stop PostgreSQL hard while everybody works; a server with commands that stop and start it may be lent."""
+        lent = Lent(server, stop, start) if server is not None and start is not None else None
         with scratch() as home:
             nursery = open_nursery(self._work, home / WORKERS_LOG)
             try:
-                return session.run(prove_database(nursery, home, stops=stops, seed=seed))
+                return session.run(prove_database(nursery, home, stops=stops, seed=seed, lent=lent))
+            finally:
+                nursery.close()
+
+    def soak(self, minutes: float, *, seed: int) -> dict[str, Any]:
+        """Let everything happen at once."""
+        with scratch() as home:
+            nursery = open_nursery(self._work, home / WORKERS_LOG)
+            try:
+                return session.run(prove_soak(nursery, home, minutes=minutes, seed=seed))
             finally:
                 nursery.close()

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from imprint.decisions.publishing import Policy
+from imprint.platforms.registry import PLATFORMS
 from imprint.proof.ground import Effect
 from imprint.proof.hops import Hops
 
@@ -13,6 +15,8 @@ from imprint.proof.hops import Hops
 OVER = {"success", "failed", "cancelled"}
 # How an attempt ended of which nobody can tell whether it is out.
 UNTOLD = {"died", "no_answer", None}
+# After so many a person is asked, also where the platform knows our key.
+ATTEMPTS = Policy().attempts
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def judge(
             told.wrong.append(f"{about} came out before its time")
         if end.status == "unknown" and end.rests:
             told.unknown += 1
-            if (why := _doubt(bool(out), intents.get(end.id, ()), victims)) is not None:
+            if (why := _doubt(end.platform, bool(out), intents.get(end.id, ()), victims)) is not None:
                 told.wrong.append(f"{about} is called unknown although {why}")
         elif end.status not in OVER:
             told.stuck += 1
@@ -90,13 +94,21 @@ def judge(
     return told
 
 
-def _doubt(out: bool, intents: Sequence[Intent], victims: Collection[str]) -> str | None:  # noqa: FBT001 - a fact
+def _doubt(
+    platform: str,
+    out: bool,  # noqa: FBT001 - a fact
+    intents: Sequence[Intent],
+    victims: Collection[str],
+) -> str | None:
     """Say why a publication should not be unknown; None when nobody could have told."""
-    if out:
+    on = PLATFORMS[platform]
+    if out and on.can_look:
         return "it is out, and a look shows it"
     untold = [each for each in intents if each.outcome in UNTOLD]
     if not untold:
         return "every attempt has told how it ended"
+    if on.once.token and on.once.lasts is None and len(untold) < ATTEMPTS:
+        return f"it could be sent again: only {len(untold)} attempts were made"
     if any(each.outcome == "no_answer" for each in untold):
         return None  # the platform broke the connection off
     if not any(each.worker in victims for each in untold):

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 from pydantic import SecretStr
 
-from imprint.platforms.bluesky import COLLECTION, LIMITS, TID
+from imprint.platforms.bluesky import COLLECTION, LIMITS
 from imprint.platforms.bluesky_sign_in import BlueskyLogin
 from imprint.platforms.bluesky_text import fits
+from imprint.platforms.tid import TID
 from imprint.sandbox.exchange import Call, Reply, html_reply, json_reply
 from imprint.sandbox.log import Log
 from imprint.sandbox.meter import Meter
@@ -80,6 +81,10 @@ class BlueskySite(Site):
             refresh_jwt=SecretStr(session["refreshJwt"]),
         ).sealable()
 
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give a handle and the app password."""
+        return {"handle": handle(account), "app_password": APP_PASSWORD, "base_url": base_url}
+
     def spoil(self, account: str, token: str) -> None:
         """Let the access tokens of an account expire, or its refresh tokens."""
         for each in {"access": self._access, "refresh": self._refresh}[token].values():
@@ -121,7 +126,7 @@ class BlueskySite(Site):
         account = self._account(call)
         if isinstance(account, Reply):
             return account
-        now, points = time.time(), POINTS.get(method.rpartition(".")[2], 0)
+        now, points = self.now(), POINTS.get(method.rpartition(".")[2], 0)
         tightest = min(self._writes, key=lambda each: each.left(account, now)) if points else self._calls
         allowed = self._calls.take(account, now) and all(
             each.take(account, now, points) for each in self._writes if points

@@ -1,7 +1,6 @@
 """A DeviantArt to the letter of what is known of it: its paths, shapes, error codes and the faults people have seen."""
 
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -59,6 +58,7 @@ class DeviantArtSite(Site):
     """The simulated DeviantArt."""
 
     name: ClassVar[str] = "deviantart"
+    sends_for: ClassVar[bool] = True
     switches: ClassVar[Mapping[str, bool]] = {"refuses_second_publish": True, "wants_terms": False}
 
     def __init__(self, log: Log) -> None:
@@ -83,6 +83,11 @@ class DeviantArtSite(Site):
             refresh_token=SecretStr(str(granted["refresh_token"])),
             app_name=APP_NAME,
         ).sealable()
+
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give the application, and the site as it is for one who is signed in there."""
+        ours = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "app_name": APP_NAME}
+        return {"base_url": f"{base_url}/~{account}", **ours}
 
     def spoil(self, account: str, token: str) -> None:
         """Let the access token of an account expire, or its refresh token be burnt."""
@@ -195,7 +200,7 @@ class DeviantArtSite(Site):
         slug = re.sub(r"[^A-Za-z0-9]+", "-", item.title).strip("-") or "Untitled"
         url = f"{call.base_url}/{account}/art/{slug}-{len(self._deviations) + 1}"
         mature, picture = fields["is_mature"] in YES, f"/{self.name}/picture/{item.sha256}"
-        at = time.time() + self.ahead
+        at = self.now()
         made = Deviation(known, account, item.title, item.comments, tags, url, at, mature, item.size, picture)
         # An item is one deviation; to publish it a second time, where that is not refused, is what must never happen.
         again = item.deviation is not None
@@ -243,7 +248,7 @@ class DeviantArtSite(Site):
             details = {"limit": "limit must be between 1 and 24"}
             return error("invalid_request", "Request field validation failed.", 400, error_details=details)
         owner = call.query.get("username", account)
-        horizon = time.time() + self.ahead - call.lag
+        horizon = self.now() - call.lag
         seen = [self._deviations[each] for each in reversed(self._galleries.get(owner, []))]
         shown = [each for each in seen if each.at <= horizon]
         start, end = int(offset), int(offset) + int(limit)

@@ -28,6 +28,7 @@ from imprint.sandbox.site import Site
 
 KEY_LASTS = 3600
 MOST_CHARACTERS, MOST_FILES, A_LINK, MOST_ALT = 500, 4, 23, 1500
+GENEROUS = (5000, 16)
 IMAGE_BYTES = 16 * 1024 * 1024
 TYPES = ("image/jpeg", "image/png", "image/gif", "image/heic", "image/heif", "image/webp", "image/avif")
 PICTURES = 60
@@ -74,7 +75,14 @@ class MastodonSite(Site):
     """The simulated instance."""
 
     name: ClassVar[str] = "mastodon"
-    switches: ClassVar[Mapping[str, bool]] = {"slow_media": False, "forgets_media": False, "old_version": False}
+    sends_for: ClassVar[bool] = True
+    switches: ClassVar[Mapping[str, bool]] = {
+        "slow_media": False,
+        "forgets_media": False,
+        "old_version": False,
+        "generous": False,  # takes long texts and many files, as some instances do
+        "silent": False,  # does not say what it takes
+    }
 
     def __init__(self, log: Log) -> None:
         super().__init__(log)
@@ -95,6 +103,10 @@ class MastodonSite(Site):
             access_token=SecretStr(self.tokens.grant(account)),
             account_id=self.tokens.id(account),
         ).sealable()
+
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give the instance as it is for one who is signed in there."""
+        return {"instance": f"{base_url}/~{account}"}
 
     def spoil(self, account: str, token: str) -> None:
         """Take the tokens of an account back; there is no other."""
@@ -130,14 +142,14 @@ class MastodonSite(Site):
     def _open(self, call: Call) -> Reply | None:
         """Answer what nobody needs a token for."""
         old = self.on["old_version"]
-        if call.method == "GET" and call.path == f"/api/{'v1' if old else 'v2'}/instance":
-            return json_reply({"version": "3.5.0" if old else "4.6.0", "configuration": configuration()})
+        if call.method == "GET" and call.path == f"/api/{'v1' if old else 'v2'}/instance" and not self.on["silent"]:
+            return json_reply({"version": "3.5.0" if old else "4.6.0", "configuration": self._configuration()})
         return self.tokens.handle(call)
 
     def _called(self, call: Call) -> Reply:
         if (account := self.tokens.owner(call)) is None:
             return self.expired()
-        now = time.time()
+        now = self.now()
         match call.method, call.path:
             case "POST", "/api/v1/statuses":
                 meter = self._posts
@@ -200,7 +212,7 @@ class MastodonSite(Site):
         return json_reply(self._attached(call, media), 200 if media.ready else 206)
 
     def _publish(self, call: Call, account: str, _rest: str) -> Reply:
-        now, key = time.time(), call.headers.get("idempotency-key", "")
+        now, key = self.now(), call.headers.get("idempotency-key", "")
         known, at = self._keys.get((account, key), ("", 0.0))
         if key and known and now - at < KEY_LASTS:
             self.log.add(self.name, "again", account=account, key=key)
@@ -246,16 +258,17 @@ class MastodonSite(Site):
         files = [self._media.get(each) for each in ids]
         bad_file = any(each is None or each.account != account or each.status is not None for each in files)
         early = any(each is not None and not each.ready for each in files)
-        long = count(warning + countable(_COUNTED_AS, text)) > MOST_CHARACTERS
+        characters, most_files = GENEROUS if self.on["generous"] else (MOST_CHARACTERS, MOST_FILES)
+        long = count(warning + countable(_COUNTED_AS, text)) > characters
         unknown = fields.get("visibility", "public") not in {"public", "unlisted", "private", "direct"}
-        if bad_file or early or long or unknown or len(ids) > MOST_FILES or not (text or ids):
+        if bad_file or early or long or unknown or len(ids) > most_files or not (text or ids):
             return self.refused(3)
         return None
 
     def _own(self, call: Call, account: str, known: str) -> Reply:
         if known != self.tokens.id(account):
             return json_reply([])
-        horizon, before = time.time() - call.lag, int(call.query.get("max_id", "0") or 0)
+        horizon, before = self.now() - call.lag, int(call.query.get("max_id", "0") or 0)
         mine = [each for each in self._statuses.values() if each.account == account and each.at <= horizon]
         shown = [each for each in reversed(mine) if not before or int(each.id) < before]
         return json_reply([self._told(call, each) for each in shown[: int(call.query.get("limit", "20"))]])
@@ -298,6 +311,24 @@ class MastodonSite(Site):
         picture = f"/{self.name}/picture/{self._media[found.media[0]].sha256}" if found.media else ""
         return html_reply(work(title, found.account, rest, (), picture, found.at))
 
+    def _configuration(self) -> dict[str, object]:
+        """Say what the instance takes."""
+        characters, files = GENEROUS if self.on["generous"] else (MOST_CHARACTERS, MOST_FILES)
+        return {
+            "statuses": {
+                "max_characters": characters,
+                "max_media_attachments": files,
+                "characters_reserved_per_url": A_LINK,
+            },
+            "media_attachments": {
+                "supported_mime_types": [*TYPES, "video/mp4"],
+                "description_limit": MOST_ALT,
+                "image_size_limit": IMAGE_BYTES,
+                "image_matrix_limit": 33_177_600,
+                "video_size_limit": 99 * 1024 * 1024,
+            },
+        }
+
     def _next(self) -> str:
         return str((int(time.time() * 1000) << 16) + len(self._statuses) + len(self._media))
 
@@ -311,24 +342,6 @@ _ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
     ("POST", r"/api/v1/statuses", MastodonSite._publish),  # noqa: SLF001
     ("GET", r"/api/v1/statuses/(\d+)/source", MastodonSite._source),  # noqa: SLF001
 )
-
-
-def configuration() -> dict[str, object]:
-    """Say what the instance takes."""
-    return {
-        "statuses": {
-            "max_characters": MOST_CHARACTERS,
-            "max_media_attachments": MOST_FILES,
-            "characters_reserved_per_url": A_LINK,
-        },
-        "media_attachments": {
-            "supported_mime_types": [*TYPES, "video/mp4"],
-            "description_limit": MOST_ALT,
-            "image_size_limit": IMAGE_BYTES,
-            "image_matrix_limit": 33_177_600,
-            "video_size_limit": 99 * 1024 * 1024,
-        },
-    }
 
 
 def _url(call: Call, status: Status) -> str:

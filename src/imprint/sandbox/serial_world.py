@@ -118,7 +118,7 @@ class World:
         if found is not None and found.every:
             while found.grown < (self.now() - found.started_at) // found.every:
                 found.grown += 1
-                self.publish(found, str(self._latest(found) + 1), at=found.started_at + found.grown * found.every)
+                self.publish(found, self.next_number(found), at=found.started_at + found.grown * found.every)
         return found
 
     def publish(
@@ -143,6 +143,10 @@ class World:
         series.items[own] = item
         self._changed(series)
         return item
+
+    def next_number(self, series: Series) -> str:
+        """Give the number that follows the greatest one."""
+        return str(self._latest(series) + 1)
 
     def edit(self, series: Series, own: str, *, title: str | None = None, volume: str | None = None) -> Item:
         """Change an upload's title or volume."""

@@ -212,13 +212,14 @@ class _Shop:
         return JSONResponse({"id": series.id, "number": series.serial}, 201)
 
     async def publish(self, request: Request) -> Response:
-        """Add a chapter."""
+        """Add a chapter: the next one, unless another number is named, or null for none."""
         series = self._world.find(request.path_params["ref"])
         if series is None:
             return Response("no such series", 404)
         asked = await request.json()
-        item = self._world.publish(series, asked.get("number"), title=asked.get("title"), volume=asked.get("volume"))
-        return JSONResponse({"id": item.id}, 201)
+        number = asked.get("number") if "number" in asked else self._world.next_number(series)
+        item = self._world.publish(series, number, title=asked.get("title"), volume=asked.get("volume"))
+        return JSONResponse({"id": item.id, "number": item.number}, 201)
 
     async def misbehave(self, request: Request) -> Response:
         """Put a fault in force."""

@@ -3,6 +3,7 @@
 Its pages live under /NAME/ of the sandbox's address.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -17,12 +18,18 @@ class Site(ABC):
     name: ClassVar[str]
     # What can be switched while it runs, with the values at the start.
     switches: ClassVar[Mapping[str, bool]] = {}
+    # Whether a person is sent to it with a browser; it lets everybody in unasked.
+    sends_for: ClassVar[bool] = False
     # How many seconds its clock is ahead of this machine's, for a proof that lets time pass.
     ahead: float = 0.0
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.on = dict(self.switches)
+
+    def now(self) -> float:
+        """Say what its clock shows."""
+        return time.time() + self.ahead
 
     def switch(self, name: str, *, on: bool) -> None:
         """Turn something on or off; KeyError when there is no such switch."""
@@ -37,6 +44,11 @@ class Site(ABC):
     def login(self, base_url: str, account: str) -> str:
         """Make an account and give its login, as the platform's own type writes it for sealing."""
         raise NotImplementedError(f"{self.name} has no accounts: {base_url} {account}")
+
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give what a person answers who adds an account here with `imprint account add`; nothing where nobody can."""
+        del base_url, account
+        return {}
 
     def spoil(self, account: str, token: str) -> None:
         """Let the access token of an account expire, or its refresh token be burnt; KeyError where there is none."""

@@ -2,23 +2,23 @@
 
 import shlex
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from imprint.platforms.webhook import WebhookLogin
 from imprint.problem import Problem
-from imprint.sandbox import bluesky, serial_faults, wordpress
-from imprint.sandbox.deviantart_tokens import APP_NAME, CLIENT_ID, CLIENT_SECRET
+from imprint.sandbox import serial_faults
 from imprint.sandbox.faults import Fault, Rule
 from imprint.sandbox.serial_world import World
 from imprint.sandbox.serials import serials
 from imprint.sandbox.server import Sandbox, sandbox
 
-ARTIST, RECEIVER = "painter", "receiver"
+ARTIST = "painter"
+# Those that the guides call by a name of their own.
+WHO = {"deviantart": ARTIST, "webhook": "receiver"}
 SOURCES = ("mangadex", "mangapark", "feeds")
 # Where the sources are told what to do, beside the sources themselves.
 SOURCE_CONTROL = "sandbox"
@@ -64,37 +64,28 @@ async def town(
 
 
 def _signs(running: Sandbox, series: str) -> list[Sign]:
-    login = WebhookLogin.model_validate_json(running.login("webhook", RECEIVER))
     url = running.url
-    art = {
-        "base_url": f"{running.base_url('deviantart')}/~{ARTIST}",
-        "client_id": CLIENT_ID,
-        "client_secret": CLIENT_SECRET,
-        "app_name": APP_NAME,
-    }
-    sky = {
-        "handle": bluesky.handle(ARTIST),
-        "app_password": bluesky.APP_PASSWORD,
-        "base_url": running.base_url("bluesky"),
-    }
-    blog = {"site": running.base_url("wordpress"), "username": ARTIST, "app_password": wordpress.APP_PASSWORD}
-    instance = {"instance": f"{running.base_url('mastodon')}/~{ARTIST}"}
-    hook = {"url": login.url.get_secret_value(), "secret": login.secret.get_secret_value()}
     rule = '{"does": "reset_after", "path": "*/stash/publish", "times": 1}'
     return [
         Sign("gallery", f"{url}/"),
-        Sign("bluesky", _add("bluesky", f"{ARTIST} on bluesky", sky)),
-        Sign("deviantart", _add("deviantart", ARTIST, art, "--follow")),
-        Sign("mastodon", _add("mastodon", f"{ARTIST} on mastodon", instance, "--follow")),
-        Sign("webhook", _add("webhook", RECEIVER, hook)),
-        Sign("wordpress", _add("wordpress", f"{ARTIST} on wordpress", blog)),
+        *_doors(running),
         Sign("sources", f"export {_variables(url)}  # before `imprint up`: private addresses are refused otherwise"),
         Sign("feed", f"imprint series add {url}/feeds/1.rss"),
         Sign("mangadex", f"imprint series add mangadex:{series}"),
         Sign("mangapark", f"{url}/mangapark/apo/"),
+        Sign("chapter", f"curl -d '{{}}' {url}/{SOURCE_CONTROL}/series/1  # the next chapter comes out now"),
         Sign("log", f"{url}/_sandbox/log"),
         Sign("fault", f"curl -d {shlex.quote(rule)} {url}/_sandbox/faults"),
     ]
+
+
+def _doors(running: Sandbox) -> Iterator[Sign]:
+    """Say how to add an account at each platform, as the platform itself tells it."""
+    for name, site in sorted(running.sites.items()):
+        who = WHO.get(name, ARTIST)
+        if answers := site.answers(running.base_url(name), who):
+            label = who if name in WHO else f"{who} on {name}"
+            yield Sign(name, _add(name, label, answers, *(["--follow"] if site.sends_for else [])))
 
 
 def _variables(url: str) -> str:

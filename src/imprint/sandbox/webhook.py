@@ -35,6 +35,11 @@ class WebhookSite(Site):
         self._secrets[account] = secret
         return WebhookLogin(name=account, url=SecretStr(f"{base_url}/{account}"), secret=secret).sealable()
 
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give a new address and its secret."""
+        login = WebhookLogin.model_validate_json(self.login(base_url, account))
+        return {"url": login.url.get_secret_value(), "secret": login.secret.get_secret_value()}
+
     async def handle(self, call: Call) -> Reply:
         """Take a message that is signed and recent."""
         account = call.path.strip("/")

@@ -73,6 +73,10 @@ class WordPressSite(Site):
             name=account, api_url=f"{base_url}{API}", username=account, app_password=SecretStr(APP_PASSWORD)
         ).sealable()
 
+    def answers(self, base_url: str, account: str) -> dict[str, str]:
+        """Give the site, an author and the application password."""
+        return {"site": base_url, "username": account, "app_password": APP_PASSWORD}
+
     def spoil(self, account: str, token: str) -> None:
         """Take the application password of an account back; there is no other."""
         {"access": self._spoilt.add}[token](account)

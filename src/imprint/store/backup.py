@@ -51,6 +51,22 @@ async def back_up(url: str, target: Path, *, replace: bool = False) -> int:
             partial.unlink(missing_ok=True)
 
 
+def note(home: Path) -> None:
+    """Remember that a backup was made now, wherever its file is."""
+    folder = home / "backups"
+    with suppress(OSError):  # a backup that is not remembered is still one
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / "made").touch()
+
+
+def last(home: Path) -> datetime | None:
+    """Say when the last backup was made that this home knows of."""
+    with suppress(OSError):
+        times = [each.stat().st_mtime for each in (home / "backups").iterdir() if not each.name.startswith(".")]
+        return datetime.fromtimestamp(max(times), UTC) if times else None
+    return None
+
+
 async def back_up_before(url: str, folder: Path, why: str, *, keep: int) -> Path:
     """Write a backup with the time and the reason in its name, and drop the oldest ones beyond `keep`."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import asyncpg
 
@@ -12,12 +12,19 @@ from imprint.settings import Settings
 from imprint.store.embedded import running
 from imprint.store.home import explained
 from imprint.store.query import Connection, Link, Pool, query
+from imprint.store.wall import Wall, Walls, stand
 
 OLDEST_SERVER = 140000
 
-# Every way in which a connection can be lost or refused; what a caller retries when the database went away.
+
+class Unreachable(ConnectionError):  # noqa: N818 - named as what it says
+    """No connection to the database can be had; whatever the network or the system has said is its cause."""
+
+
+# Every way in which a connection can be lost or refused; what a caller retries when the database went away. Not every
+# OSError: a disk that is full, or a file that cannot be opened, is no database that is away.
 GONE = (
-    OSError,
+    ConnectionError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -29,7 +36,7 @@ GONE = (
 )
 
 # What a loop that must never end rides out: besides, a server that refuses or regrets, which is seen in the log.
-TROUBLE = (*GONE, asyncpg.PostgresError)
+TROUBLE = (*GONE, OSError, asyncpg.PostgresError)
 
 
 @dataclass(frozen=True)
@@ -62,19 +69,43 @@ class Database:
 
     pool: Pool
     url: str = field(repr=False)  # it may hold a password
+    walls: Walls | None = field(default=None, repr=False)
+    wall: Wall | None = None  # through which everything is seen; None: it sees everything
+
+    def behind(self, wall: Wall) -> "Database":
+        """Give the same database as somebody sees it through a wall."""
+        return replace(self, wall=wall)
+
+    def whole(self) -> "Database":
+        """Give the same database as the machine itself sees it; never for a caller."""
+        return replace(self, wall=None)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Link]:
-        """Borrow a connection."""
-        async with self.pool.acquire() as connection:
+        """Borrow a connection; behind a wall it is told for whom it asks before anybody has it."""
+        pool = self.pool if self.wall is None or self.walls is None else await self.walls.pool(self.wall)
+        connection = await self._acquired(pool)
+        try:
+            if self.wall is not None:
+                await stand(connection, self.wall)
             yield connection
+        finally:
+            await pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self, actor: str, reason: str = "") -> AsyncIterator[Link]:
         """Borrow a connection for one transaction in which this actor acts for this reason."""
-        async with self.pool.acquire() as connection, connection.transaction():
+        async with self.connection() as connection, connection.transaction():
             await ACT.one(connection, actor, reason)
             yield connection
+
+    async def _acquired(self, pool: Pool) -> "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]":
+        try:
+            return await pool.acquire()
+        except OSError as error:  # a socket that is not there, a name that is not found, a network that is down
+            if isinstance(error, GONE):
+                raise
+            raise Unreachable(str(error)) from error
 
 
 @asynccontextmanager
@@ -103,8 +134,12 @@ async def open_database(url: str, *, size: int = 10) -> AsyncIterator[Database]:
         )
     except Exception as error:
         raise _no_connection(error) from error
+    walls = Walls(url)
     async with pool:
-        yield Database(pool, url)
+        try:
+            yield Database(pool, url, walls)
+        finally:
+            await walls.close()
 
 
 async def keep_session(_: Link) -> None:

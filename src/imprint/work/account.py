@@ -4,6 +4,7 @@ Some platforms want the person to come by with a browser. Then adding has two ha
 `finish` takes the one that the person was sent back to. What must be remembered in between is sealed like a sign-in.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -14,9 +15,8 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import SecretStr
-from pydantic.alias_generators import to_camel
 
-from imprint.engine.wire import Wire
+from imprint.engine.wire import Wire, outside
 from imprint.platforms.login import Errand, Login
 from imprint.platforms.request import Request
 from imprint.problem import Problem
@@ -24,13 +24,14 @@ from imprint.store.credential import Sealed
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import schedule
+from imprint.work.naming import to_camel
 from imprint.work.post import Row
+from imprint.work.prefix import Candidate, picked
 from imprint.work.vault import ERRAND, NOT_SIGNED_IN, Vault, platform
 
 ERRAND_LASTS = timedelta(hours=1)
 CALL_SECONDS = 30.0
 LONGEST_LABEL = 100
-SHORTEST_PREFIX = 4
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,6 @@ class Removed:
     account: Account
     revoked: bool
     trouble: str | None = None
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An account that may be meant."""
-
-    id: UUID
-    exact: bool
 
 
 @dataclass(frozen=True)
@@ -157,7 +150,9 @@ async def begin(
         raise Problem("account.bad_label", f"An account's name has 1 to {LONGEST_LABEL} letters.")
     unknown = [name for name in given if name not in {ask.name for ask in of.asks}]
     if unknown:
-        raise Problem("account.unknown_answer", f"{on} does not ask for {', '.join(sorted(unknown))}.")
+        # Without what was given: somebody may have put a secret into the wrong place.
+        asked = ", ".join(ask.name for ask in of.asks) or "nothing"
+        raise Problem("account.unknown_answer", f"{on} asks for {asked}, and for nothing else.")
     answers = {ask.name: given.get(ask.name) or ask.default for ask in of.asks}
     if lacking := [name for name, answer in answers.items() if answer is None]:
         raise Problem("account.no_answer", f"{on} asks for {', '.join(lacking)}.")
@@ -165,7 +160,7 @@ async def begin(
     result: Login | Errand = await of.begin(wire.within(CALL_SECONDS), whole, redirect_url)
     if isinstance(result, Errand):
         return await _sent_away(database, vault, owner, on, result, label, account)
-    return await _arrived(database, vault, owner, on, result, label, account)
+    return await _arrived(database, vault, wire, owner, on, result, label, account)
 
 
 async def finish(database: Database, vault: Vault, wire: Wire, owner: str, returned_to: str) -> Account:
@@ -181,7 +176,7 @@ async def finish(database: Database, vault: Vault, wire: Wire, owner: str, retur
     kept = vault.unseal(errand.id, ERRAND, Sealed(errand.key_id, errand.nonce, errand.sealed))
     of = platform(errand.platform)
     login: Login = await of.finish(wire.within(CALL_SECONDS), Errand("", SecretStr(state), kept), returned_to.strip())
-    return await _arrived(database, vault, owner, errand.platform, login, errand.label, errand.account_id)
+    return await _arrived(database, vault, wire, owner, errand.platform, login, errand.label, errand.account_id)
 
 
 async def follow(wire: Wire, url: str) -> str:
@@ -205,9 +200,13 @@ async def reconnect(
     given: Mapping[str, str],
     redirect_url: str,
 ) -> Account | Waiting:
-    """Sign in to an account anew; what was scheduled on it goes on."""
+    """Sign in to an account anew; what was scheduled on it goes on. Given nothing, it answers as the last time.
+
+    All or nothing: whoever could change the address alone would have the old secret sent there.
+    """
     async with database.connection() as connection:
         known = await show(connection, owner, account)
+        given = given or _as_before(known.platform, await _opened(connection, vault, account))
     return await begin(database, vault, wire, owner, known.platform, given, redirect_url, account=account)
 
 
@@ -226,12 +225,7 @@ async def show(connection: Link, owner: str, account: UUID) -> Account:
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find an account by its name, or by its id or the first letters of it."""
-    found = await FOUND.all(connection, owner, text.strip())
-    if found and (found[0].exact or (len(found) == 1 and len(text.strip()) >= SHORTEST_PREFIX)):
-        return found[0].id
-    if len(found) > 1:
-        raise Problem("account.ambiguous", f"Several accounts have an id that begins with {text}; write more of it.")
-    raise _missing()
+    return picked(text, await FOUND.all(connection, owner, text.strip()), _missing())
 
 
 async def make_default(database: Database, owner: str, account: UUID) -> None:
@@ -292,6 +286,15 @@ async def remove(
     return await _revoked(wire, known, opened)
 
 
+def _as_before(on: str, opened: Login | Problem | None) -> dict[str, str]:
+    """Give what a person answered, if a sign-in still knows all of it."""
+    kept = json.loads(opened.sealable()) if isinstance(opened, Login) else {}
+    asked = {ask.name: kept.get(ask.name) for ask in platform(on).asks}
+    if None in asked.values():
+        return {}
+    return {name: ("no", "yes")[value] if isinstance(value, bool) else str(value) for name, value in asked.items()}
+
+
 async def _opened(connection: Link, vault: Vault, account: UUID) -> Login | Problem | None:
     try:
         return (await vault.get(connection, account)).login
@@ -303,7 +306,7 @@ async def _revoked(wire: Wire, account: Account, opened: Login | Problem | None)
     if not isinstance(opened, Login):
         return Removed(account, revoked=False, trouble=opened.sentence if opened else None)
     try:
-        revoked = await platform(account.platform).revoke(wire.within(CALL_SECONDS), opened)
+        revoked = await platform(account.platform).revoke(wire.to(opened).within(CALL_SECONDS), opened)
     except Problem as problem:
         return Removed(account, revoked=False, trouble=problem.sentence)
     return Removed(account, revoked=revoked)
@@ -335,9 +338,19 @@ async def _sent_away(
 
 
 async def _arrived(
-    database: Database, vault: Vault, owner: str, on: str, login: Login, label: str | None, account: UUID | None
+    database: Database,
+    vault: Vault,
+    wire: Wire,
+    owner: str,
+    on: str,
+    login: Login,
+    label: str | None,
+    account: UUID | None,
 ) -> Account:
-    """Keep a login: of a new account, or of one that was connected anew."""
+    """Keep a login: of a new account, or of one that was connected anew; how far the wire reached, it may reach."""
+    login = login.model_copy(update={"outside_only": wire.allowed is outside})
+    if login.outside_only and (host := platform(on).host(login)):
+        await wire.vet(host)
     async with database.transaction(owner, "signed in") as connection:
         try:
             row = account or await _added(connection, on, login.name, owner, (label or login.name or on).strip())

@@ -16,7 +16,8 @@ from imprint.engine.queue import Job
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
-from imprint.work.post import APPROVE, CREATE, checked
+from imprint.work.post import APPROVE, CREATE
+from imprint.work.post_fields import checked
 from imprint.work.rule import LONGEST_TAG, LONGEST_TITLE
 from imprint.work.schedule import plan_after
 

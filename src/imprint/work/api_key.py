@@ -13,12 +13,12 @@ from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work.caller import Caller
 from imprint.work.person import show as show_person
+from imprint.work.prefix import Candidate, picked
 from imprint.work.scope import checked
 from imprint.work.secret import hashed, new_token
 
 MARK = "imp_"
 SHOWN = len(MARK) + 6
-SHORTEST_PREFIX = 4
 LONGEST_LABEL = 100
 
 
@@ -76,7 +76,7 @@ LIST = query("api_key_list", ApiKey)
 FIND = query("api_key_find", Found)
 USED = query("api_key_used", Nothing)
 REVOKE = query("api_key_revoke", Row)
-FOUND = query("api_key_found", Row)
+FOUND = query("api_key_found", Candidate)
 
 
 async def add(
@@ -101,12 +101,7 @@ async def listed(connection: Link, person: str | None) -> list[ApiKey]:
 
 async def find(connection: Link, text: str) -> UUID:
     """Find a key by the first letters of its id or of itself, as somebody types them."""
-    found = await FOUND.all(connection, text.strip())
-    if len(found) > 1:
-        raise Problem("api_key.ambiguous", f"Several keys begin with {text[:60]}; write more of it.")
-    if not found or len(text.strip()) < SHORTEST_PREFIX:
-        raise _missing()
-    return found[0].id
+    return picked(text, await FOUND.all(connection, text.strip()), _missing())
 
 
 async def revoke(database: Database, actor: str, key: UUID, *, of: str | None) -> None:

@@ -1,6 +1,8 @@
 """The files of a post: attach, take off, put in order, describe."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -9,13 +11,46 @@ from imprint.lifecycles.post import PostStatus
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, query
-from imprint.work.post import FILES, MOST_FILES, Post, PostFile, Row, explained, locked, still_ready
+from imprint.work.post import FILES, MOST_FILES, Post, PostFile, Row, explained, locked, show, still_ready
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How far the content of a file is, and whether its thumbnail can be shown."""
+
+    id: UUID
+    status: str
+    error_code: str | None
+    thumbnail: bool
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A file of a post and its picture."""
+
+    file: PostFile
+    picture: Picture
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data, with where its thumbnail is."""
+        small = f"/api/content/{self.file.content_id}/download?variant=thumbnail" if self.picture.thumbnail else None
+        about = {"status": self.picture.status, "errorCode": self.picture.error_code, "thumbnail": small}
+        return {**self.file.as_data(), **about}
+
 
 ATTACH = query("post_attach", Row)
 DETACH = query("post_detach", Row)
 PLACE = query("post_place", Row)
 DESCRIBE = query("post_describe", Row)
+PICTURES = query("post_pictures", Picture)
 LONGEST_ALT = 5000
+
+
+async def listed(connection: Link, owner: str, post: UUID) -> list[Pictured]:
+    """Give the files of a post in their order, with their pictures."""
+    files = (await show(connection, owner, post)).files
+    pictures = {each.id: each for each in await PICTURES.all(connection, post)}
+    return [Pictured(each, pictures[each.id]) for each in files if each.id in pictures]
 
 
 async def attach(database: Database, owner: str, post: UUID, content: UUID, alt: str = "") -> list[PostFile]:

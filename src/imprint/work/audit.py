@@ -13,10 +13,9 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.work.naming import to_camel
 
 PAGE = 5000
 MOST_FINDINGS = 1000

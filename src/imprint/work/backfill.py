@@ -16,7 +16,7 @@ from imprint.engine.queue import Job, enqueue
 from imprint.settings import Settings
 from imprint.store.db import ACT, Database
 from imprint.store.query import Link, Nothing, query
-from imprint.work.content import REMAKE, RETIRE
+from imprint.work.content_moves import REMAKE, RETIRE
 from imprint.work.derive import SOURCE, settle
 from imprint.work.plan import ENTRYPOINT, plan, wanted
 from imprint.work.stores import Place, Stores

@@ -10,24 +10,48 @@ posts in the order of their ids.
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
-
-from pydantic.alias_generators import to_camel
 
 from imprint.decisions.schedule import Bounds, at_once, slot, zone_of
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.work.fitting import Fitting
+from imprint.work.naming import to_camel
 from imprint.work.post import Row, unknown
+from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.schedule import ACCOUNTS, NOW, OPEN, Changed, Roll, Target, default_account, plan
 
 LONGEST = timedelta(minutes=1440)
 MOST = 1000
-SHORTEST_PREFIX = 4
 BEHIND = "behind"
+
+Place = tuple[datetime, UUID]
+LAST: Place = (datetime(9999, 1, 1, tzinfo=UTC), UUID(int=2**128 - 1))
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something a person can do with a batch: its name, how the batch stands then, and why one does it."""
+
+    name: str
+    to: str | None
+    why: str
+
+
+STEPS = {
+    step.name: step
+    for step in (
+        Step("pause", "paused", "nothing more of it goes until it is resumed"),
+        Step("resume", "runs", "it goes on where it was"),
+        Step("arrange", None, "what waits for its turn goes in another order"),
+        Step("stop", "over", "everything that has not left is cancelled"),
+        Step("delete", None, "it is not wanted any more, and its posts are free"),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,13 @@ class Batch:
         if self.paused:
             return "paused"
         return "runs" if self.begun else "waits"
+
+    @property
+    def moves(self) -> list[Step]:
+        """List what a person can do with it now."""
+        open_ = [STEPS["resume" if self.paused else "pause"], STEPS["arrange"], STEPS["stop"]]
+        held = self.running or self.unknown
+        return [*(open_ if self.state != "over" else ()), *([] if held else [STEPS["delete"]])]
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -121,7 +152,7 @@ HOLD_PUBLICATIONS = query("batch_hold_publications", Row)
 HOLD_POSTS = query("batch_hold_posts", Row)
 LOCK = query("batch_lock", Row)
 ROWS = query("batch_rows", Pair)
-FOUND = query("batch_found", Row)
+FOUND = query("batch_found", Candidate)
 LIST = query("batch_list", Batch)
 MEMBERS = query("batch_members", Member)
 EXPECT = query("batch_expect", Row)
@@ -142,6 +173,7 @@ async def create(
     accounts: Sequence[UUID] = (),
     at: datetime | None = None,
     zone: str = "UTC",
+    fitting: Fitting | None = None,
     roll: Roll = random.random,
 ) -> Shown:
     """Plan posts in this order, each on each account, beginning at a time or now; all of them, or none.
@@ -158,9 +190,10 @@ async def create(
         planned: list[Changed] = []
         for post in posts:
             try:
-                planned += await plan(connection, owner, post, [Target(each) for each in wanted], lambda *_: first)
+                targets = [Target(each) for each in wanted]
+                planned += await plan(connection, owner, post, targets, lambda *_: first, fitting)
             except Problem as problem:
-                named = f"Post {str(post)[:8]}: " if problem.code.startswith("post.") else ""
+                named = f"Post {str(post)[:8]}: " if problem.code.startswith(("post.", "fit.")) else ""
                 raise Problem(problem.code, f"{named}{problem.sentence}") from None
         if len(planned) > MOST:
             raise Problem("batch.too_long", f"A batch has {MOST} publications at most; this one would have more.")
@@ -170,14 +203,14 @@ async def create(
         return await _expect(connection, owner, batch)
 
 
-async def listed(connection: Link, owner: str, *, limit: int = 100) -> list[Batch]:
-    """Give a person's batches, the newest first."""
-    return await LIST.all(connection, owner, None, limit)
+async def listed(connection: Link, owner: str, *, after: Place = LAST, limit: int = 100) -> list[Batch]:
+    """Give a page of a person's batches, the newest first."""
+    return await LIST.all(connection, owner, None, *after, limit)
 
 
 async def show(connection: Link, owner: str, batch: UUID) -> Shown:
     """Give everything about one batch."""
-    found = await LIST.first(connection, owner, batch, 1)
+    found = await LIST.first(connection, owner, batch, *LAST, 1)
     if found is None:
         raise _missing()
     return Shown(found, await MEMBERS.all(connection, batch))
@@ -185,17 +218,7 @@ async def show(connection: Link, owner: str, batch: UUID) -> Shown:
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find a batch by its id, or the first letters of it."""
-    letters = text.strip().lower().replace("-", "")
-    try:
-        low, high = UUID(letters.ljust(32, "0")), UUID(letters.ljust(32, "f"))
-    except ValueError:
-        raise _missing() from None
-    found = await FOUND.all(connection, low, high, owner)
-    if len(found) > 1:
-        raise Problem("batch.ambiguous", f"Several batches have an id that begins with {text}; write more of it.")
-    if not found or len(letters) < SHORTEST_PREFIX:
-        raise _missing()
-    return found[0].id
+    return picked(text, await FOUND.all(connection, *bounds(text), owner), _missing())
 
 
 async def pause(database: Database, owner: str, batch: UUID) -> Shown:

@@ -150,8 +150,8 @@ async def claim(desk: Desk, publication: UUID) -> Claimed | None:
 
 
 async def _take(desk: Desk, standing: Standing, login: SignedIn) -> Claimed | None:
-    key = account_circuit(standing.account_id)
-    host = platform(standing.platform).host(login.login)
+    key, to = account_circuit(standing.account_id), platform(standing.platform)
+    host, most = to.host(login.login), to.limits_for(login.login).most_files
     circuits = tuple(sorted([key, *([host_circuit(host)] if host else [])]))
     since = asyncio.get_running_loop().time()
     async with desk.database.transaction(desk.actor, "its time has come") as connection:
@@ -166,7 +166,7 @@ async def _take(desk: Desk, standing: Standing, login: SignedIn) -> Claimed | No
         places: Mapping[UUID, Place] = {}
         if (snapshot := taken.frozen) is None:
             try:
-                snapshot, places = await frozen(connection, standing.sending, taken.made_at)
+                snapshot, places = await frozen(connection, standing.sending, taken.made_at, most)
             except Problem as problem:
                 if not standing.left:
                     raise

@@ -6,6 +6,8 @@ from datetime import timedelta
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.store.query import Nothing, query
+from imprint.work.event import FORGET as FORGET_EVENTS
+from imprint.work.event import KEPT as EVENTS_KEPT
 from imprint.work.idempotency import LASTS as ANSWERS_LAST
 from imprint.work.sign_in_limit import WINDOW
 
@@ -45,4 +47,5 @@ async def clean(database: Database, settings: Settings) -> Cleaned:
         await FORGET_SESSIONS.run(connection)
         await FORGET_TRIES.run(connection, WINDOW)
         await FORGET_ANSWERS.run(connection, ANSWERS_LAST)
+        await FORGET_EVENTS.run(connection, EVENTS_KEPT)
         return Cleaned(lines, letters, await FORGET_WORKERS.run(connection))

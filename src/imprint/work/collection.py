@@ -10,8 +10,9 @@ from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.store.query import Link, query
-from imprint.work import content as contents
-from imprint.work.content import Counted, Listed, Outcome
+from imprint.work import content_moves as moves
+from imprint.work.content import Counted, Listed
+from imprint.work.content_moves import Outcome
 
 PAGE = 100
 _LAST_MOMENT = datetime(9999, 1, 1, tzinfo=UTC)
@@ -63,7 +64,7 @@ async def update_many(
     outcomes = []
     for content in dict.fromkeys(chosen):
         if content in own:
-            outcomes += await contents.update_many(database, settings, [content], target, owner)
+            outcomes += await moves.update_many(database, settings, [content], target, owner)
         else:
             missing = _missing()
             outcomes.append(Outcome(content, done=False, code=missing.code, sentence=missing.sentence))
@@ -77,7 +78,7 @@ async def retry_failed(database: Database, settings: Settings, owner: str) -> li
     while True:
         async with database.connection() as connection:
             page = [row.id for row in await FAILED.all(connection, owner, after, PAGE)]
-        outcomes += await contents.update_many(database, settings, page, ContentStatus.PROCESSING, owner)
+        outcomes += await moves.update_many(database, settings, page, ContentStatus.PROCESSING, owner)
         if len(page) < PAGE:
             return outcomes
         after = page[-1]

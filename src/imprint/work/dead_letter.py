@@ -3,6 +3,10 @@
 There are three kinds: a job that the queue holds after its last attempt, a delivery that never reached its target, and
 an item of a source that was set aside because it could not be taken in. Whoever is first decides: every move has the
 old state in its WHERE. What is requeued and works then leaves no trace but the line in the audit.
+
+A person has their own, and requeues and discards them: messages to their targets and items of their sources. Whoever
+looks after the machine has all. Jobs, of which an error may quote anything, are theirs alone: what went wrong is shown
+to its person with the source, the post or the content that it is about.
 """
 
 import json
@@ -18,6 +22,7 @@ from imprint.log import hide_in_text
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.work.catalogue import LAST, Place
 
 MOST = 10_000
 LONGEST_REASON = 500
@@ -35,6 +40,7 @@ class Letter:
     error: str
     held_at: datetime
     data: str
+    key: UUID  # by which the audit knows it
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -89,38 +95,45 @@ REQUEUE = {kind: query(f"dead_letter_requeue_{kind}", Moved) for kind in KINDS}
 DISCARD = {kind: query(f"dead_letter_discard_{kind}", Moved) for kind in KINDS}
 
 
-async def listed(connection: Link, queue: str | None = None, limit: int = MOST) -> list[Letter]:
-    """Give the dead letters of one queue or of all, the newest first."""
-    return await LIST.all(connection, queue, None, limit)
+async def listed(
+    connection: Link,
+    queue: str | None = None,
+    limit: int = MOST,
+    *,
+    owner: str | None = None,
+    after: Place | None = None,
+) -> list[Letter]:
+    """Give the dead letters of one queue or of all, of one person or of everybody, the newest first."""
+    return await LIST.all(connection, queue, None, limit, owner, *(after or LAST))
 
 
-async def find(connection: Link, text: str) -> Letter:
-    """Find a dead letter by its id."""
-    found = await LIST.first(connection, None, text.strip().lower(), 1)
+async def find(connection: Link, text: str, *, owner: str | None = None) -> Letter:
+    """Find a dead letter by its id, of one person or of everybody."""
+    found = await LIST.first(connection, None, text.strip().lower(), 1, owner, *LAST)
     if found is None:
         raise _missing(text)
     return found
 
 
-async def show(connection: Link, text: str) -> Shown:
+async def show(connection: Link, text: str, *, owner: str | None = None) -> Shown:
     """Give everything about one dead letter."""
-    letter = await find(connection, text)
+    letter = await find(connection, text, owner=owner)
     return Shown(letter, await HISTORY[letter.kind].all(connection, _key(letter)))
 
 
-async def requeue(database: Database, actor: str, text: str) -> Letter:
+async def requeue(database: Database, actor: str, text: str, *, owner: str | None = None) -> Letter:
     """Try a dead letter once more, with all its attempts; refused when the same work already waits again."""
-    return await _move(database, actor, text, "requeue")
+    return await _move(database, actor, text, owner, "requeue")
 
 
-async def discard(database: Database, actor: str, text: str) -> Letter:
+async def discard(database: Database, actor: str, text: str, *, owner: str | None = None) -> Letter:
     """Let a dead letter go."""
-    return await _move(database, actor, text, "discard")
+    return await _move(database, actor, text, owner, "discard")
 
 
-async def _move(database: Database, actor: str, text: str, move: str) -> Letter:
+async def _move(database: Database, actor: str, text: str, owner: str | None, move: str) -> Letter:
     async with database.connection() as connection:
-        letter = await find(connection, text)
+        letter = await find(connection, text, owner=owner)
     statement, target = (REQUEUE, "queued") if move == "requeue" else (DISCARD, "discarded")
     async with database.transaction(actor, _reason(letter)) as connection:
         try:
@@ -131,7 +144,7 @@ async def _move(database: Database, actor: str, text: str, move: str) -> Letter:
                 f"The same work of {letter.queue} waits or runs again already; discard this one if that is enough.",
             ) from None
         if moved is None:
-            await find(connection, text)
+            await find(connection, text, owner=owner)
             raise Problem(
                 "dead_letter.busy", "Its source is disabled, or is being asked at this moment; try again in a minute."
             )

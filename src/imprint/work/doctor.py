@@ -14,6 +14,7 @@ from imprint import __version__
 from imprint.lifecycles.registry import LIFECYCLES
 from imprint.problem import Problem
 from imprint.settings import Settings
+from imprint.store import wall
 from imprint.store.db import FACTS, connect, refuse_unfit
 from imprint.store.migrate import pending
 from imprint.store.query import Link, query
@@ -130,6 +131,7 @@ async def _database(connection: Link, settings: Settings) -> AsyncIterator[Findi
     yield Finding(Level.OK, "migrations", "all applied")
     yield Finding(Level.OK, "size", f"{(await SIZE.one(connection)).bytes / (1 << 20):.0f} MiB in the database")
     yield await _lifecycles(connection)
+    yield await _walls(connection)
     yield await _time(connection)
     for finding in _work(await status(connection)):
         yield finding
@@ -151,6 +153,12 @@ async def _lifecycles(connection: Link) -> Finding:
             "Somebody changed the table lifecycle_move by hand: restore it from a backup.",
         )
     return Finding(Level.OK, "lifecycles", f"{len(declared)} moves, as declared")
+
+
+async def _walls(connection: Link) -> Finding:
+    if sentence := wall.told(await wall.LACKS.one(connection)):
+        return Finding(Level.BAD, "walls", sentence, "Then start Imprint again: without walls nobody is let in.")
+    return Finding(Level.OK, "walls", "the HTTP API sees through its role imprint_api only")
 
 
 async def _time(connection: Link) -> Finding:

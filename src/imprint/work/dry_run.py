@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from imprint.images.fit import VERSION
-from imprint.images.fit import Limits as Fit
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.platforms.contract import Platform
 from imprint.platforms.limits import Misfit
@@ -24,7 +23,7 @@ from imprint.work.claim import UPLOADS
 from imprint.work.content import ORIGINAL
 from imprint.work.content import Bytes as Kept
 from imprint.work.post import Planned, Shown, lacks, show
-from imprint.work.rendition import MADE, rendered
+from imprint.work.rendition import MADE, rendered, unfit
 from imprint.work.schedule import DEFAULT, NOW
 from imprint.work.snapshot import Sending, Snapshot, described, look
 from imprint.work.stores import Stores
@@ -59,7 +58,18 @@ class Standing:
         return Snapshot(self.snapshot, self.snapshot_sha256)
 
 
+@dataclass(frozen=True)
+class Said:
+    """What the last request of a publication said."""
+
+    account_id: UUID
+    platform: str
+    snapshot: str
+    snapshot_sha256: str
+
+
 STANDING = query("dry_run_standing", Standing)
+SENT = query("dry_run_sent", Said)
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,24 @@ async def dry_run(
     return [each if isinstance(each, Rehearsal) else await _rehearsed(each) for each in ready]
 
 
+async def sent(database: Database, stores: Stores, vault: Vault, publication: UUID) -> tuple[Shape, ...]:
+    """Give the requests of a publication as they last left, made again of what was frozen then; none if none left."""
+    async with database.connection() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+        said = await SENT.first(connection, publication)
+        if said is None:
+            return ()
+        to, login = platform(said.platform), (await vault.get(connection, said.account_id)).login
+        snapshot = Snapshot(said.snapshot, said.snapshot_sha256)
+        work, contents = await _opened(connection, stores, snapshot)
+        uploads = tuple(await UPLOADS.all(connection, publication, snapshot.data["revision"]))
+        files = [await _fitted(connection, stores, to, login, work, file, contents[file.sha256]) for file in work.files]
+    work = replace(work, files=tuple(each.sent for each in files))
+    unmade = {file.sent.sha256 for file in files if not file.made}
+    whole = await to.preview(login, work)
+    known = await to.preview(login, replace(work, uploads=uploads))  # with what the platform called the files by then
+    return tuple([await _shape(each, unmade) for each in [*whole[: len(whole) - len(known)], *known]])
+
+
 async def _default(connection: Link, owner: str) -> UUID:
     found = await DEFAULT.first(connection, owner)
     if found is None:
@@ -170,7 +198,7 @@ async def _ready(
         return begun
     try:
         login = (await vault.get(connection, account.id)).login
-        work, contents = await _work(connection, stores, shown, account, target)
+        work, contents = await _work(connection, stores, shown, account, target, to.limits_for(login).most_files)
         files = [await _fitted(connection, stores, to, login, work, file, contents[file.sha256]) for file in work.files]
     except Problem as problem:
         return replace(begun, problems=(problem,))
@@ -193,53 +221,63 @@ def _note(planned: Planned | None, to: Platform[Any]) -> str | None:
 
 
 async def _work(
-    connection: Link, stores: Stores, shown: Shown, account: Account, target: Planned | UUID | None
+    connection: Link,
+    stores: Stores,
+    shown: Shown,
+    account: Account,
+    target: Planned | UUID | None,
+    most: int | None,
 ) -> tuple[Work, dict[str, UUID]]:
     """Give what would be sent, and whose the bytes are: what was frozen if it may be out, else what the post says."""
     now = (await NOW.one(connection)).now
     if isinstance(target, Planned):
         stands = await STANDING.one(connection, target.id)
         made_at = now if stands.made_at is None else stands.made_at
-        snapshot = stands.frozen or await look(connection, target.id, made_at)
+        snapshot = stands.frozen or await look(connection, target.id, made_at, most)
         uploads = tuple(await UPLOADS.all(connection, target.id, stands.revision))
     else:
         if missing := lacks(shown.post, shown.files):
             raise missing
         sending = Sending(UUID(int=0), shown.post.id, shown.post.owner, account.id, account.platform, target)
-        snapshot = Snapshot.of({**described(sending, shown.post, shown.files, now), "key": UNPLANNED})
+        snapshot = Snapshot.of({**described(sending, shown.post, shown.files, now, most), "key": UNPLANNED})
         uploads = ()
+    work, contents = await _opened(connection, stores, snapshot)
+    return replace(work, uploads=uploads), contents
+
+
+async def _opened(connection: Link, stores: Stores, snapshot: Snapshot) -> tuple[Work, dict[str, UUID]]:
+    """Give what a snapshot sends, and whose the bytes are."""
     contents = {file["sha256"]: UUID(file["contentId"]) for file in snapshot.data["files"]}
     places = {content: await ORIGINAL.first(connection, content) for content in contents.values()}
-    work = snapshot.work(lambda content: partial(_read, stores, places[content]))
-    return replace(work, uploads=uploads), contents
+    return snapshot.work(lambda content: partial(_read, stores, places[content])), contents
 
 
 async def _fitted(
     connection: Link, stores: Stores, to: Platform[Any], login: Login, work: Work, file: File, content: UUID
 ) -> Fitted:
     """Say in which form a file goes; a rendition that is not there yet is not made."""
-    alone = replace(work, files=(file,))
-    why = tuple(misfit for misfit in to.validate(login, alone) if misfit.rendition)
-    if not why:
+    wanted = unfit(to, login, work, file)
+    if not wanted.why:
         return Fitted(file, file)
-    limits = to.limits_for(login)
-    fit = Fit(limits.types, limits.bytes, limits.edge, limits.pixels)
-    made = await MADE.first(connection, content, fit.variant, VERSION)
+    made = await MADE.first(connection, content, wanted.limits.variant, VERSION)
     if made is None:
-        return Fitted(file, file, why, made=False)
-    return Fitted(file, rendered(file, made, partial(_read, stores, made)), why)
+        return Fitted(file, file, wanted.why, made=False)
+    return Fitted(file, rendered(file, made, partial(_read, stores, made)), wanted.why)
 
 
 async def _rehearsed(ready: _Ready) -> Rehearsal:
     unmade = {file.sent.sha256 for file in ready.begun.files if not file.made}
-    shapes: list[Shape] = []
     try:
-        for request in await ready.to.preview(ready.login, ready.work):
-            known = request.known and not unmade
-            shapes.append(Shape(_shown(request, unmade), await request.digest() if known else None))
+        requests = await ready.to.preview(ready.login, ready.work)
+        shapes = [await _shape(each, unmade) for each in requests]
     except Problem as problem:  # options that cannot be sent, bytes that are gone or no longer what they were
         return replace(ready.begun, problems=(*ready.begun.problems, problem))
     return replace(ready.begun, requests=tuple(shapes))
+
+
+async def _shape(request: Request, unmade: Collection[str]) -> Shape:
+    known = request.known and not unmade
+    return Shape(_shown(request, unmade), await request.digest() if known else None)
 
 
 def _shown(request: Request, unmade: Collection[str]) -> dict[str, Any]:

@@ -4,12 +4,24 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from imprint.lifecycles.post import PostStatus
 from imprint.log import hide_in_text
-from imprint.problem import Problem
 from imprint.store.query import Link, query
 from imprint.work.outlook import WAITS, Outlook, Standing, outlook
-from imprint.work.post import SHORTEST_PREFIX, missing_post
+from imprint.work.post import missing_post
+from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.story import Step, story
+
+# The states of a post as a person would say them, and what they mean.
+STATES = {
+    PostStatus.REVIEW: "in review: it is not declared ready yet",
+    PostStatus.DRAFT: "a draft: it is ready, but planned nowhere",
+    PostStatus.SCHEDULED: "scheduled: what is planned of it waits",
+    PostStatus.UPLOADING: "on its way: its files are being uploaded",
+    PostStatus.PUBLISHING: "on its way: the request that publishes it is leaving",
+    PostStatus.PUBLISHED: "published: everything that was wanted is out",
+    PostStatus.FAILED: "failed: something of it failed, or nobody can tell whether it is out",
+}
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,26 @@ class Explained:
     publications: list[Told]
 
     @property
+    def headline(self) -> str:
+        """Say what the post is, and how it stands."""
+        stands = "deleted" if self.found.deleted else STATES[PostStatus(self.found.status)]
+        return f"“{self.found.title}” is {stands}."
+
+    @property
+    def do(self) -> tuple[str, ...]:
+        """Give the commands that help when nothing of it is planned."""
+        if self.found.deleted:
+            return ()
+        if self.found.status == PostStatus.REVIEW:
+            return (f"imprint post ready {self.found.post}",)
+        return f"imprint post schedule {self.found.post} --at TIME", f"imprint post publish {self.found.post}"
+
+    @property
     def next(self) -> str:
         """Say what happens next with the post itself when nothing of it is planned."""
         if self.found.deleted:
             return "Nothing: the post is deleted."
-        if self.found.status == "review":
+        if self.found.status == PostStatus.REVIEW:
             return "Nothing by itself: it is in review; declare it ready, then schedule it."
         return "Nothing by itself: it is planned nowhere; schedule it or publish it."
 
@@ -107,14 +134,6 @@ async def explain(connection: Link, owner: str, text: str, *, late_hours: int = 
 
 
 async def _found(connection: Link, owner: str, text: str) -> Found:
-    letters = text.strip().lower().replace("-", "")
-    try:
-        low, high = UUID(letters.ljust(32, "0")), UUID(letters.ljust(32, "f"))
-    except ValueError:
-        raise missing_post() from None
-    found = await FOUND.all(connection, low, high, owner)
-    if len(letters) < SHORTEST_PREFIX or not found:
-        raise missing_post()
-    if len(found) > 1:
-        raise Problem("post.ambiguous", f"Several posts have an id that begins with {text}; write more of it.")
-    return found[0]
+    found = {each.publication or each.post: each for each in await FOUND.all(connection, *bounds(text), owner)}
+    candidates = [Candidate(key, each.title, exact=False) for key, each in found.items()]
+    return found[picked(text, candidates, missing_post())]

@@ -39,11 +39,18 @@ class Fetcher:
     database: Database
     settings: Settings
     sources: dict[str, Source] = field(default_factory=dict)
-    http: "httpx2.AsyncClient | None" = None
+    http: "dict[bool, httpx2.AsyncClient]" = field(default_factory=dict)
 
-    async def fetch(self, kind: str, place: Place, state: State, since: datetime | None) -> Fetched:
-        """Ask a place for its chapters; raise a Failure, or HostBusy when its host is not to be asked now."""
-        return await self.source(kind).fetch(self._client(), place, state, since)
+    async def fetch(
+        self, kind: str, place: Place, state: State, since: datetime | None, *, trusted: bool = True
+    ) -> Fetched:
+        """Ask a place for its chapters; raise a Failure, or HostBusy when its host is not to be asked now.
+
+        The private hosts that are allowed are for those who look after the machine, and for the bases that they set;
+        an address that somebody else gave does not lead there.
+        """
+        client = self._client(trusted=trusted or kind in self._bases)
+        return await self.source(kind).fetch(client, place, state, since)
 
     def source(self, kind: str) -> Source:
         """Give the source of a kind, at the base that is set."""
@@ -61,26 +68,25 @@ class Fetcher:
 
     async def close(self) -> None:
         """Let go of every connection."""
-        if self.http is not None:
-            await self.http.aclose()
-            self.http = None
+        while self.http:
+            await self.http.popitem()[1].aclose()
 
     @property
     def _bases(self) -> dict[str, str]:
         return {"mangadex": self.settings.mangadex_base, "mangapark": self.settings.mangapark_base}
 
-    def _client(self) -> "httpx2.AsyncClient":
-        """Give the guarded client, made when it is first needed."""
-        if self.http is None:
+    def _client(self, *, trusted: bool) -> "httpx2.AsyncClient":
+        """Give the guarded client of those who are trusted, or of others, made when it is first needed."""
+        if trusted not in self.http:
             from imprint.engine.guard import Bounds, Hosts, guarded  # noqa: PLC0415 - see above
 
-            self.http = guarded(
+            self.http[trusted] = guarded(
                 self.settings.fetch_agent or f"Imprint/{__version__}",
-                Hosts(frozenset(self.settings.allowed_hosts.replace(",", " ").split())),
+                Hosts(frozenset(self.settings.allowed_hosts.replace(",", " ").split() if trusted else ())),
                 Bounds(self.settings.fetch_largest_mb * 1024 * 1024, float(self.settings.fetch_seconds)),
                 pace=self._moment,
             )
-        return self.http
+        return self.http[trusted]
 
     async def _moment(self, host: str) -> None:
         """Wait until a host may be asked."""

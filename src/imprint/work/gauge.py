@@ -12,10 +12,11 @@ from imprint.platforms.request import Progress, Request
 
 @dataclass
 class Gauge:
-    """What the answers of one attempt have told; `rest` is how long to leave the platform alone after it."""
+    """What the answers of one attempt have told: whether there was one, and how long to leave the platform alone."""
 
     of: Platform[Any]
     rest: timedelta = timedelta(0)
+    heard: bool = False
 
     def on(self, http: Http) -> Http:
         """Give the same sender with an eye on its answers."""
@@ -23,6 +24,7 @@ class Gauge:
 
     def read(self, answer: Answer) -> None:
         """Take note of an answer; of several the longest rest counts, since each call has a count of its own."""
+        self.heard = True
         if quota := self.of.quota(answer):
             self.rest = max(self.rest, rest(quota.remaining, quota.resets_in))
 

@@ -57,6 +57,14 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """How many notices a person has, and how many of them are not read."""
+
+    notices: int
+    unread: int
+
+
+@dataclass(frozen=True)
 class Known:
     """A notice that was found or changed."""
 
@@ -66,13 +74,36 @@ class Known:
 LIST = query("notice_list", Notice)
 READ = query("notice_read", Known)
 KNOWN = query("notice_known", Known)
+COUNTS = query("notice_counts", Counts)
+MUTE = query("notice_mute", Known)
 
 
 async def listed(
     connection: Link, person: str, *, unread: bool = False, before: int | None = None, limit: int = 100
 ) -> list[Notice]:
     """Give a page of a person's notices, the newest first, going on before the chapter of the last one."""
-    return await LIST.all(connection, person, unread, before, limit)
+    return await LIST.all(connection, person, unread, before, limit, None)
+
+
+async def show(connection: Link, person: str, notice: int) -> Notice:
+    """Give one notice."""
+    found = await LIST.first(connection, person, False, None, 1, notice)  # noqa: FBT003 - a value of SQL
+    if found is None:
+        raise _missing(notice)
+    return found
+
+
+async def counts(connection: Link, person: str) -> Counts:
+    """Say how many notices there are."""
+    return await COUNTS.one(connection, person)
+
+
+async def mute(database: Database, person: str, notice: int) -> None:
+    """Hear no more of the series that a notice is about; it is still followed."""
+    async with database.transaction(person, "told no more") as connection:
+        if await MUTE.first(connection, person, notice) is None:
+            await show(connection, person, notice)
+            raise Problem("series.not_followed", "This series is not in the library.")
 
 
 async def read(database: Database, person: str, notices: Sequence[int] | None) -> list[int]:
@@ -80,7 +111,12 @@ async def read(database: Database, person: str, notices: Sequence[int] | None) -
     async with database.transaction(person, "read") as connection:
         if notices is not None:
             known = {row.id for row in await KNOWN.all(connection, person, list(notices))}
-            if unknown := next((each for each in notices if each not in known), None):
-                raise Problem("notice.missing", f"There is no notice {unknown}.")
+            for each in notices:
+                if each not in known:
+                    raise _missing(each)
         changed = await READ.all(connection, person, None if notices is None else list(notices))
     return sorted(row.id for row in changed)
+
+
+def _missing(notice: int) -> Problem:
+    return Problem("notice.missing", f"There is no notice {notice}.")

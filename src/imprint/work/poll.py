@@ -68,6 +68,7 @@ class Known:
     gap_from: Decimal | None
     gap_to: Decimal | None
     now: datetime
+    trusted: bool
 
     @property
     def circuit(self) -> str:
@@ -188,7 +189,7 @@ class Poller:
                 if known is None:
                     return Polled(changed=False)
                 asked = Place(known.ref, known.title, tuple(known.languages))
-                fetched = await self.fetcher.fetch(known.kind, asked, known.state, known.since)
+                fetched = await self.fetcher.fetch(known.kind, asked, known.state, known.since, trusted=known.trusted)
             return await self._worked(lease, known, fetched, asked_for=asked_for)
         except LeaseLost:
             raise

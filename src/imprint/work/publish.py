@@ -26,7 +26,6 @@ from imprint.blobs.tally import Broken
 from imprint.decisions.publishing import Known, Renew, decide
 from imprint.engine.lease import PUBLICATIONS, LeaseLost
 from imprint.engine.queue import Job
-from imprint.images.fit import Limits as Fit
 from imprint.images.refusal import BadImage, MakerFailed
 from imprint.killpoint import here
 from imprint.lifecycles.publication import PublicationStatus
@@ -39,11 +38,12 @@ from imprint.store.query import Nothing, query
 from imprint.work.claim import Claimed, claim
 from imprint.work.derive import SOURCE
 from imprint.work.desk import Desk
+from imprint.work.fitting import unfit_for
 from imprint.work.gauge import Gauge
 from imprint.work.outcome import STOPPED, Ended, Outcome, failed, published
 from imprint.work.post import Row
 from imprint.work.record import record
-from imprint.work.rendition import rendition
+from imprint.work.rendition import rendered, rendition, unfit
 from imprint.work.sign_in import SignedIn, signed_in
 from imprint.work.stores import Place
 from imprint.work.vault import platform
@@ -158,7 +158,7 @@ class Publisher:
         to, login = platform(attempt.at.sending.platform), attempt.signed_in.login
         attempt.work = replace(attempt.work, files=tuple([await self._fitting(attempt, f) for f in attempt.work.files]))
         if misfits := to.validate(login, attempt.work):
-            raise Refused(misfits[0].code, " ".join(each.sentence for each in misfits))
+            raise unfit_for(misfits)
         missing = [file for file in attempt.work.files if attempt.work.uploaded(file) is None]
         if sum(file.size for file in missing) >= WORTH_A_CHECK:
             await to.check(self._within(attempt, CHECK_SECONDS), login, attempt.work)
@@ -199,13 +199,13 @@ class Publisher:
         here("intent_before")
         await self._intend(attempt)
         here("intent_after")
-        http = attempt.gauge.on(self.desk.wire.until(asked_at + SEND.total_seconds()))
+        http = attempt.gauge.on(self.desk.wire.to(login).until(asked_at + SEND.total_seconds()))
         receipt = await to.publish(http, login, attempt.work)
         here("answer_read")
         return receipt
 
     def _within(self, attempt: Attempt, seconds: float) -> Http:
-        return attempt.gauge.on(self.desk.wire.within(seconds))
+        return attempt.gauge.on(self.desk.wire.to(attempt.signed_in.login).within(seconds))
 
     async def _intend(self, attempt: Attempt) -> None:
         """Commit the intent; when the answer to the commit is lost, read it back: unconfirmed, nothing is sent."""
@@ -237,15 +237,11 @@ class Publisher:
 
     async def _fitting(self, attempt: Attempt, file: File) -> File:
         """Give a file as the platform takes it: itself, or a rendition when it does not fit."""
-        to = platform(attempt.at.sending.platform)
-        one = replace(attempt.work, files=(file,))
-        limits = to.limits_for(attempt.signed_in.login)
-        if not any(misfit.rendition for misfit in to.validate(attempt.signed_in.login, one)):
+        wanted = unfit(platform(attempt.at.sending.platform), attempt.signed_in.login, attempt.work, file)
+        if not wanted.why:
             return file
         try:
-            made = await rendition(
-                self.desk.deriver, _content(attempt, file), Fit(limits.types, limits.bytes, limits.edge, limits.pixels)
-            )
+            made = await rendition(self.desk.deriver, _content(attempt, file), wanted.limits)
         except Busy as busy:
             raise NotYet(busy.code, busy.sentence) from busy
         except (BadImage, MakerFailed) as bad:
@@ -254,17 +250,7 @@ class Publisher:
             raise Refused("file.missing", "The bytes of a file of this post are not where they should be.") from gone
         except Problem as away:
             raise NotYet(away.code, away.sentence) from away
-        ending = made.content_type.partition("/")[2]
-        return replace(
-            file,
-            name=f"{file.name.rpartition('.')[0] or file.name}.{ending}",
-            type=made.content_type,
-            size=made.size,
-            sha256=made.sha256,
-            width=None,
-            height=None,
-            open=partial(self._read, made.place),
-        )
+        return rendered(file, made, partial(self._read, made.place))
 
     async def _original(self, content: UUID, place: Place | None) -> AsyncIterator[bytes]:
         """Read the original of a content; that it is what it was is checked by whoever sends it."""
@@ -316,11 +302,13 @@ class _Shown:
 
 def _ended(attempt: Attempt, outcome: Outcome) -> Ended:
     at = attempt.at
+    # A refusal of our own says nothing about the platform: circuits hear only of one that has answered.
+    silent = outcome.kind == "refused" and not attempt.gauge.heard
     return Ended(
         at.lease.id,
         at.lease.fence,
         outcome,
-        at.circuits,
+        () if silent else at.circuits,
         at.sending.account_id,
         attempt.signed_in.version,
         attempt.gauge.rest.total_seconds(),

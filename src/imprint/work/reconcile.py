@@ -18,7 +18,7 @@ from imprint.engine.queue import Job
 from imprint.killpoint import here
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.platforms.contract import Receipt
-from imprint.platforms.failure import Failure, SignInAgain
+from imprint.platforms.failure import Failure, Refused, SignInAgain
 from imprint.platforms.work import Work
 from imprint.problem import Problem
 from imprint.store.query import Link, query
@@ -112,22 +112,25 @@ class Reconciler:
             version = login.version
             async with desk.database.connection() as connection:
                 others = await OTHERS.all(connection, held.account_id, looked.since, looked.id)
-                snapshot = await _snapshot(connection, looked)
+                snapshot = await _snapshot(connection, looked, of.limits_for(login.login).most_files)
             work = snapshot.work(lambda _: _nothing)
             besides = frozenset(each.id for each in others)
+            wire = desk.wire.to(login.login)
             try:
-                found = await of.find(desk.wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
+                found = await of.find(wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
             except SignInAgain as refused:
                 if not refused.renewable:
                     raise
                 login = await signed_in(desk.database, desk.vault, desk.wire, held.account_id, refused=login.version)
                 version = login.version
-                found = await of.find(desk.wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
+                found = await of.find(wire.within(LOOK_SECONDS), login.login, work, looked.since, besides)
             if found is not None and not await self._must_be(held, looked, login, work, found, besides):
                 return Seen(decisions.NotFound(), ALIKE)
         except Failure as failure:
             outcome = failed(failure)
-            return Seen(outcome.event(), outcome, version)
+            # A look that is refused will always be: it tells as little as one that finds nothing, and counts as one.
+            told = decisions.NotFound() if isinstance(failure, Refused) else outcome.event()
+            return Seen(told, outcome, version)
         except Problem as problem:  # no sign-in, no key, nothing to look for: in the end a person decides
             return Seen(decisions.NotFound(), Outcome("not_yet", problem.code, problem.sentence))
         return _told(found)
@@ -138,7 +141,7 @@ class Reconciler:
         """Say whether what was found is this one: where others look alike and may be out, only if all are there."""
         async with self.desk.database.connection() as connection:
             twins = (await TWINS.one(connection, held.account_id, looked.id, work.title, looked.since)).twins
-        http = self.desk.wire.within(LOOK_SECONDS)
+        http = self.desk.wire.to(login.login).within(LOOK_SECONDS)
         for _ in range(twins):
             besides |= {found.remote_id}
             other = await platform(held.platform).find(http, login.login, work, looked.since, besides)
@@ -201,10 +204,10 @@ def _told(found: Receipt | None) -> Seen:
     return Seen(decisions.NotFound()) if found is None else Seen(decisions.Accepted(), published(found))
 
 
-async def _snapshot(connection: Link, looked: Looked) -> Snapshot:
+async def _snapshot(connection: Link, looked: Looked, most: int | None) -> Snapshot:
     """Give what was sent; when that was forgotten with a database, what would be sent now is the best there is."""
     if looked.snapshot is None or looked.snapshot_sha256 is None:
-        return await look(connection, looked.id, looked.since)
+        return await look(connection, looked.id, looked.since, most)
     return Snapshot(looked.snapshot, looked.snapshot_sha256)
 
 

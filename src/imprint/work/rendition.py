@@ -1,8 +1,9 @@
 """A rendition: a content's bytes as a place with limits takes them; made only when the original does not fit."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from imprint.blobs.store import Missing
@@ -10,15 +11,34 @@ from imprint.blobs.tally import Broken
 from imprint.images.fit import VERSION, Limits, fits
 from imprint.images.made import Made
 from imprint.images.refusal import BadImage, MakerFailed
+from imprint.platforms.contract import Platform
+from imprint.platforms.limits import Misfit
+from imprint.platforms.login import Login
 from imprint.platforms.work import Bytes as Read
-from imprint.platforms.work import File
+from imprint.platforms.work import File, Work
 from imprint.problem import Busy, Problem
 from imprint.store.db import Database
 from imprint.store.query import query
-from imprint.work.content import DERIVABLE, Bytes, NotAllowed
+from imprint.work.content import Bytes, NotAllowed
+from imprint.work.content_moves import DERIVABLE
 from imprint.work.derive import ACTOR, CLAIM, FAIL, LEASE, PLAN_ONE, RELEASE, SOURCE, Claimed, Deriver, Source
 
 MADE = query("derive_made", Bytes)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Why a file cannot go as it is, and within which limits a rendition could; nothing when it fits."""
+
+    why: tuple[Misfit, ...]
+    limits: Limits
+
+
+def unfit(to: Platform[Any], login: Login, work: Work, file: File) -> Wanted:
+    """Say what of a file a platform does not take and a rendition would mend."""
+    taken = to.limits_for(login)
+    why = tuple(each for each in to.validate(login, replace(work, files=(file,))) if each.rendition)
+    return Wanted(why, Limits(taken.types, taken.bytes, taken.edge, taken.pixels))
 
 
 async def rendition(deriver: Deriver, content: UUID, limits: Limits) -> Bytes:

@@ -16,7 +16,8 @@ from imprint.problem import Busy, Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, query
 from imprint.work.outcome import LONGEST_URL
-from imprint.work.post import SHORTEST_PREFIX, Row
+from imprint.work.post import Row
+from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.reconcile import SEND_AGAIN
 from imprint.work.record import HOLD, SUCCEED, Held, note
 from imprint.work.schedule import TURN
@@ -42,7 +43,7 @@ class Standing:
     url: str | None
 
 
-FOUND = query("resolve_found", Row)
+FOUND = query("resolve_found", Candidate)
 OF = query("resolve_of", Row)
 STANDING = query("resolve_standing", Standing)
 GIVE_UP = query("reconcile_give_up", Row)
@@ -50,17 +51,7 @@ GIVE_UP = query("reconcile_give_up", Row)
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find a publication by its id or the first letters of it, or by those of its post when one of that is unknown."""
-    letters = text.strip().lower().replace("-", "")
-    try:
-        low, high = UUID(letters.ljust(32, "0")), UUID(letters.ljust(32, "f"))
-    except ValueError:
-        raise _missing() from None
-    found = await FOUND.all(connection, low, high, owner)
-    if len(found) > 1:
-        raise Problem("publication.ambiguous", f"Several publications are meant by {text}; write the id of one.")
-    if not found or len(letters) < SHORTEST_PREFIX:
-        raise _missing()
-    return found[0].id
+    return picked(text, await FOUND.all(connection, *bounds(text), owner), _missing())
 
 
 async def published(database: Database, owner: str, publication: UUID, url: str) -> Said:

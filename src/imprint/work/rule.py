@@ -10,9 +10,11 @@ from pydantic.alias_generators import to_camel
 
 from imprint.decisions.schedule import zone_of
 from imprint.decisions.template import refuse
+from imprint.platforms.registry import PLATFORMS
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, query
+from imprint.work.prefix import Candidate, bounds, picked
 
 FIELDS = ("series", "number", "title", "url")
 LONGEST_TITLE = 500
@@ -20,7 +22,6 @@ LONGEST_BODY = 100_000
 LONGEST_TAG = 200
 MOST_TAGS = 100
 LONGEST_DELAY = timedelta(days=365)
-SHORTEST_PREFIX = 4
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ class Row:
     """A row that was made, found or changed."""
 
     id: UUID
+
+
+@dataclass(frozen=True)
+class On:
+    """An account on which the posts of a rule go out."""
+
+    id: UUID
+    platform: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Rule:
     created_at: datetime
     accounts: list[str]
     posts: int
+    account_ids: list[UUID]
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -55,7 +65,7 @@ class Rule:
 
 
 ADD = query("rule_add", Row)
-ADD_ACCOUNTS = query("rule_add_accounts", Row)
+ADD_ACCOUNTS = query("rule_add_accounts", On)
 LIST = query("rule_list", Rule)
 ENABLE = query("rule_enable", Row)
 DISABLE = query("rule_disable", Row)
@@ -84,8 +94,10 @@ async def add(
         made = await ADD.first(connection, owner, series, title, body, list(tags), delay, zone)
         if made is None:
             raise Problem("series.missing", "There is no such series.")
-        if len(await ADD_ACCOUNTS.all(connection, made.id, wanted, owner)) < len(wanted):
+        on = await ADD_ACCOUNTS.all(connection, made.id, wanted, owner)
+        if len(on) < len(wanted):
             raise Problem("account.missing", "There is no such account.")
+        _refuse_files(on)
         return await show(connection, owner, made.id)
 
 
@@ -104,13 +116,10 @@ async def show(connection: Link, owner: str, rule: UUID) -> Rule:
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find a rule by its id or the first letters of it."""
-    wanted = text.strip().lower()
-    found = [each.id for each in await listed(connection, owner) if str(each.id).startswith(wanted)]
-    if len(found) > 1 and len(wanted) >= SHORTEST_PREFIX:
-        raise Problem("rule.ambiguous", f"Several rules have an id that begins with {text}; write more of it.")
-    if not found or len(wanted) < SHORTEST_PREFIX:
-        raise _missing()
-    return found[0]
+    low, high = bounds(text)
+    known = [each for each in await listed(connection, owner) if low <= each.id <= high]
+    found = [Candidate(each.id, f"{each.title} of {each.series}", exact=low == high) for each in known]
+    return picked(text, found, _missing())
 
 
 async def enable(database: Database, owner: str, rule: UUID) -> None:
@@ -149,5 +158,16 @@ def _refuse(title: str, body: str, tags: Sequence[str], delay: timedelta) -> Non
         refuse(template, FIELDS)
 
 
+def _refuse_files(on: Sequence[On]) -> None:
+    """Raise when a platform takes no post without a file: those of a rule are words."""
+    for each in on:
+        platform = PLATFORMS.get(each.platform)
+        if platform is not None and platform.limits.least_files > 0:
+            raise Problem(
+                "rule.needs_file",
+                f"{each.platform} takes no post without a file, and those of a rule have none; choose another account.",
+            )
+
+
 def _missing() -> Problem:
-    return Problem("rule.missing", "There is no such rule; `imprint rule list` shows those there are.")
+    return Problem("rule.missing", "There is no such rule.")

@@ -13,8 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.decisions.schedule import BadTime, Bounds, Rule, Slot, at_once, occurrences, refuse, slot, zone_of
 from imprint.lifecycles.account import AccountStatus
 from imprint.lifecycles.post import PostStatus
@@ -23,7 +21,9 @@ from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, Query, query
-from imprint.work.post import FILES, SHOW, Post, Row, lacks, locked, missing_post, unknown
+from imprint.work.fitting import Fitting
+from imprint.work.naming import to_camel
+from imprint.work.post import FILES, SHOW, Post, PostFile, Row, lacks, locked, missing_post, unknown
 
 OPEN = {PublicationStatus.PENDING, PublicationStatus.RUNNING}
 Roll = Callable[[], float]
@@ -121,6 +121,7 @@ async def schedule(
     *,
     zone: str = "UTC",
     targets: Sequence[Target] = (),
+    fitting: Fitting | None = None,
     roll: Roll = random.random,
 ) -> list[Changed]:
     """Plan a draft, or a post that failed, on the accounts that are named or on the person's default account.
@@ -137,11 +138,17 @@ async def schedule(
         return slot(now, wanted, zone, limits, roll())
 
     async with database.transaction(owner, "scheduled") as connection:
-        return await plan(connection, owner, post, targets, when)
+        return await plan(connection, owner, post, targets, when, fitting)
 
 
 async def publish_now(
-    database: Database, owner: str, post: UUID, *, zone: str = "UTC", accounts: Sequence[UUID] = ()
+    database: Database,
+    owner: str,
+    post: UUID,
+    *,
+    zone: str = "UTC",
+    accounts: Sequence[UUID] = (),
+    fitting: Fitting | None = None,
 ) -> list[Changed]:
     """Let a post go at once: a draft or what failed is planned for now, what waits is brought forward."""
     zone_of(zone)
@@ -151,12 +158,12 @@ async def publish_now(
         held = await HOLD.all(connection, post)
         found = await locked(connection, owner, post)
         if found.status == PostStatus.SCHEDULED:
-            await _refuse_unready(connection, found)
+            await _refuse_waiting(connection, found, await _ready_files(connection, found), held, accounts, fitting)
             moved = await BRING_FORWARD.all(connection, post, list(accounts) or None, zone)
             return moved or _nothing_waits(held, accounts)
     targets = [Target(account) for account in accounts]
     async with database.transaction(owner, "publish it now") as connection:
-        return await plan(connection, owner, post, targets, lambda now, _: at_once(now, zone))
+        return await plan(connection, owner, post, targets, lambda now, _: at_once(now, zone), fitting)
 
 
 async def plan_after(
@@ -207,15 +214,17 @@ async def cancel(database: Database, owner: str, post: UUID, *, accounts: Sequen
         raise Problem("post.nothing_to_cancel", "Nothing of this post waits, runs or has failed.")
 
 
-async def retry(database: Database, owner: str, post: UUID, *, accounts: Sequence[UUID] = ()) -> list[Changed]:
-    """Try what failed once more; crashes are forgotten."""
+async def retry(
+    database: Database, owner: str, post: UUID, *, accounts: Sequence[UUID] = (), publications: Sequence[UUID] = ()
+) -> list[Changed]:
+    """Try what failed once more, all of it or only these; crashes are forgotten."""
     async with database.transaction(owner, "tried again by hand") as connection:
         await _hold(connection, owner, post)
         found = await locked(connection, owner, post)
         if found.status == PostStatus.REVIEW:
             raise Problem("post.not_ready", "It is in review; declare it ready first.")
-        await _refuse_unready(connection, found)
-        if not (changed := await RETRY.all(connection, post, list(accounts) or None)):
+        await _ready_files(connection, found)
+        if not (changed := await RETRY.all(connection, post, list(accounts) or None, list(publications) or None)):
             raise Problem("post.nothing_failed", "Nothing of this post has failed.")
         return changed
 
@@ -239,9 +248,14 @@ def in_turn(rule: Rule, zone: str, after: datetime, posts: Sequence[Which]) -> M
 
 
 async def plan(
-    connection: Link, owner: str, post: UUID, targets: Sequence[Target], when: Callable[[datetime, Target], Slot]
+    connection: Link,
+    owner: str,
+    post: UUID,
+    targets: Sequence[Target],
+    when: Callable[[datetime, Target], Slot],
+    fitting: Fitting | None = None,
 ) -> list[Changed]:
-    """Plan a post on accounts, each when `when` says, in the caller's transaction."""
+    """Plan a post on accounts, each when `when` says, in the caller's transaction; refused where it cannot fit."""
     await TURN.run(connection, post)
     if (seen := await SHOW.first(connection, post, owner)) is None:
         raise missing_post()
@@ -251,8 +265,8 @@ async def plan(
     held = await HOLD.all(connection, post)
     found = await locked(connection, owner, post)
     _refuse_state(found)
-    files = await _refuse_unready(connection, found)
-    parts = files if found.upload_mode == "multiple" and files else [None]
+    files = await _ready_files(connection, found)
+    parts = [file.id for file in files] if found.upload_mode == "multiple" and files else [None]
     now = (await NOW.one(connection)).now
     planned: list[Changed] = []
     for target in wanted:
@@ -260,6 +274,8 @@ async def plan(
         if all(part in there and there[part].status == PublicationStatus.SUCCESS for part in parts):
             shown = names[target.account].shown
             raise Problem("post.already_out", f"It is out on {shown} already; duplicate it to publish it again.")
+        if fitting is not None:
+            await fitting.refuse(connection, found, files, target.account, parts, now)
         for part in parts:
             before = there.get(part)
             if before is not None and before.status == PublicationStatus.SUCCESS:
@@ -320,11 +336,27 @@ async def _hold(connection: Link, owner: str, post: UUID) -> list[Held]:
     return held
 
 
-async def _refuse_unready(connection: Link, post: Post) -> list[UUID | None]:
+async def _ready_files(connection: Link, post: Post) -> list[PostFile]:
     files = await FILES.all(connection, post.id)
     if missing := lacks(post, files):
         raise missing
-    return [file.id for file in files]
+    return files
+
+
+async def _refuse_waiting(
+    connection: Link,
+    post: Post,
+    files: Sequence[PostFile],
+    held: Sequence[Held],
+    accounts: Sequence[UUID],
+    fitting: Fitting | None,
+) -> None:
+    """Refuse to bring something forward that cannot go as it is."""
+    now = (await NOW.one(connection)).now
+    for each in held:
+        waits = each.status == PublicationStatus.PENDING and not each.left
+        if fitting is not None and waits and (not accounts or each.account_id in accounts):
+            await fitting.refuse(connection, post, files, each.account_id, [each.file_id], now)
 
 
 def _nothing_waits(held: Sequence[Held], accounts: Sequence[UUID]) -> list[Changed]:

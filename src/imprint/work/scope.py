@@ -23,16 +23,21 @@ class Scope(StrEnum):
     CONTENT_WRITE = "content:write"
     ACCOUNTS_READ = "accounts:read"
     ACCOUNTS_WRITE = "accounts:write"
+    SERIES_READ = "series:read"
+    SERIES_WRITE = "series:write"
+    NOTICES_READ = "notices:read"
+    NOTICES_WRITE = "notices:write"
     PEOPLE_READ = "people:read"
     PEOPLE_WRITE = "people:write"
     SYSTEM_READ = "system:read"
+    SYSTEM_WRITE = "system:write"
 
 
-_OF_MACHINE = {Scope.PEOPLE_READ, Scope.PEOPLE_WRITE, Scope.SYSTEM_READ}
+OF_MACHINE = {Scope.PEOPLE_READ, Scope.PEOPLE_WRITE, Scope.SYSTEM_READ, Scope.SYSTEM_WRITE}
 OF_ROLE: Mapping[str, frozenset[str]] = {
     Role.ADMINISTRATOR: frozenset(Scope),
-    Role.MEMBER: frozenset(Scope) - _OF_MACHINE,
-    Role.READER: frozenset(each for each in Scope if each.endswith(":read")) - _OF_MACHINE,
+    Role.MEMBER: frozenset(Scope) - OF_MACHINE,
+    Role.READER: frozenset(each for each in Scope if each.endswith(":read")) - OF_MACHINE,
 }
 
 

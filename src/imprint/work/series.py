@@ -17,10 +17,12 @@ from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import place as places
 from imprint.work import source as sources
+from imprint.work.catalogue import LAST, Place
 from imprint.work.post import Row
+from imprint.work.prefix import Candidate, picked
+from imprint.work.source import Named
 
 LONGEST_TITLE = 500
-SHORTEST_PREFIX = 4
 MOST_CHAPTERS = 1000
 
 
@@ -40,6 +42,7 @@ class Series:
     unread: int
     sources: int
     failing: int
+    mine: bool
 
     def as_data(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -71,26 +74,31 @@ class Chapter:
 
 
 @dataclass(frozen=True)
+class Release:
+    """A chapter at one source."""
+
+    chapter_id: int
+    source_id: UUID
+    source: str
+    kind: str
+    url: str | None
+    title: str | None
+    language: str | None
+    group_name: str | None
+    external: bool
+    published_at: datetime | None
+    first_seen_at: datetime
+
+    def as_data(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {to_camel(name): value for name, value in asdict(self).items() if name != "chapter_id"}
+
+
+@dataclass(frozen=True)
 class Locked:
     """A place that nobody else adds at this moment."""
 
     locked: bool
-
-
-@dataclass(frozen=True)
-class Named:
-    """A series and its title."""
-
-    id: UUID
-    title: str
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A row that may be meant."""
-
-    id: UUID
-    exact: bool
 
 
 @dataclass(frozen=True)
@@ -104,8 +112,11 @@ ADD = query("series_add", Row)
 PLACE_LOCK = query("series_place_lock", Locked)
 AT = query("series_at", Named)
 LIST = query("series_list", Series)
+PAGE = query("series_page", Series)
+SEEN = query("series_seen", Row)
 FOUND = query("series_found", Candidate)
 CHAPTERS = query("series_chapters", Chapter)
+RELEASES = query("series_releases", Release)
 LOCK = query("series_lock", Named)
 RENAME = query("series_rename", Row)
 REMOVE = query("series_remove", Row)
@@ -145,6 +156,19 @@ async def listed(connection: Link, owner: str, *, followed: bool = False) -> lis
     return await LIST.all(connection, owner, owner, None, followed)
 
 
+async def page(
+    connection: Link,
+    owner: str,
+    *,
+    followed: bool = False,
+    text: str | None = None,
+    after: Place | None = None,
+    limit: int,
+) -> list[Series]:
+    """Give a page of the series of a person, the newest first: all, those in their library, those with these words."""
+    return await PAGE.all(connection, owner, followed, text, *(after or LAST), limit)
+
+
 async def show(connection: Link, owner: str, series: UUID) -> Series:
     """Give one series."""
     found = await LIST.first(connection, owner, owner, series, None)
@@ -153,20 +177,34 @@ async def show(connection: Link, owner: str, series: UUID) -> Series:
     return found
 
 
-async def chapters(connection: Link, person: str, series: UUID, most: int = MOST_CHAPTERS) -> list[Chapter]:
-    """Give the latest chapters of a series, with what this person has read of them."""
-    return await CHAPTERS.all(connection, series, person, most)
+async def chapters(
+    connection: Link, person: str, series: UUID, most: int = MOST_CHAPTERS, *, after: int | None = None
+) -> list[Chapter]:
+    """Give the latest chapters of a series, or those after one of them, with what this person has read of them."""
+    await _seen(connection, person, series)
+    return await CHAPTERS.all(connection, series, person, most, after, None)
+
+
+async def chapter(connection: Link, person: str, series: UUID, one: int) -> Chapter:
+    """Give one chapter of a series."""
+    await _seen(connection, person, series)
+    found = await CHAPTERS.first(connection, series, person, 1, None, one)
+    if found is None:
+        raise Problem("chapter.missing", "There is no such chapter.")
+    return found
+
+
+async def releases(connection: Link, of: Sequence[Chapter]) -> dict[int, list[Release]]:
+    """Give where chapters can be read, by the id of the chapter."""
+    found: dict[int, list[Release]] = {each.id: [] for each in of}
+    for release in await RELEASES.all(connection, list(found)):
+        found[release.chapter_id].append(release)
+    return found
 
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find a series by its title, or by its id or the first letters of it."""
-    found = await FOUND.all(connection, owner, text.strip())
-    exact = [each for each in found if each.exact]
-    if len(exact) == 1 or (not exact and len(found) == 1 and len(text.strip()) >= SHORTEST_PREFIX):
-        return found[0].id
-    if found:
-        raise Problem("series.ambiguous", f"Several series are called {text}, or begin so; write the id.")
-    raise missing()
+    return picked(text, await FOUND.all(connection, owner, text.strip()), missing())
 
 
 async def rename(database: Database, owner: str, series: UUID, title: str) -> None:
@@ -207,6 +245,7 @@ async def read(
 ) -> int:
     """Mark chapters as read, by what they are called, up to a number, or all; give how many were unread."""
     async with database.transaction(person, "read") as connection:
+        await _seen(connection, person, series)
         slugs = [from_name(name).slug for name in names] if names else None
         marked = await READ.all(connection, person, series, slugs, up_to)
         await NOTICES_READ.run(connection, person, series)
@@ -216,12 +255,19 @@ async def read(
 async def unread(database: Database, person: str, series: UUID, names: Sequence[str] = ()) -> int:
     """Mark chapters as unread; give how many were read."""
     async with database.transaction(person, "not read") as connection:
+        await _seen(connection, person, series)
         slugs = [from_name(name).slug for name in names] if names else None
         return len(await UNREAD.all(connection, person, series, slugs))
 
 
 async def _held(connection: Link, owner: str, series: UUID) -> None:
     if await LOCK.first(connection, series, owner) is None:
+        raise missing()
+
+
+async def _seen(connection: Link, person: str, series: UUID) -> None:
+    """Raise unless a person has a series, or follows it."""
+    if await SEEN.first(connection, series, person) is None:
         raise missing()
 
 

@@ -114,12 +114,13 @@ async def _renewed(database: Database, vault: Vault, wire: Wire, opened: Opened,
 
 async def _call(wire: Wire, opened: Opened) -> Login:
     """Renew; when no answer comes, ask once more, since only that tells whether the token was used up."""
-    of = platform(opened.kept.platform)
+    of, wire = platform(opened.kept.platform), wire.to(opened.login)
     try:
         login: Login = await of.renew(wire.within(CALL_SECONDS), opened.login)
     except NoAnswer:
         login = await of.renew(wire.within(CALL_SECONDS), opened.login)
-    return login
+    # Whatever a platform makes anew of a login, how far it reaches was decided when it was connected.
+    return login.model_copy(update={"outside_only": opened.login.outside_only})
 
 
 async def _commit(database: Database, vault: Vault, opened: Opened, renewal: UUID, login: Login) -> int | None:
@@ -136,8 +137,8 @@ async def _commit(database: Database, vault: Vault, opened: Opened, renewal: UUI
                     sealed.key_id,
                     sealed.nonce,
                     sealed.sealed,
-                    login.expires_at,
-                    login.renewable_until,
+                    login.expires_in,
+                    login.renewable_for,
                 )
                 return done.version if done else None
         except GONE:

@@ -13,11 +13,11 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from imprint.platforms.registry import PLATFORMS
 from imprint.platforms.work import Bytes, File, Work
 from imprint.problem import Problem
 from imprint.store.query import Link, query
-from imprint.work.post import FILES, OVERRIDABLE, SHOW, Overridden, Post, PostFile, lacks, locked, missing_post
+from imprint.work.post import FILES, SHOW, Post, PostFile, lacks, locked, missing_post
+from imprint.work.post_fields import OVERRIDABLE, Overridden
 from imprint.work.stores import Place
 
 
@@ -98,9 +98,12 @@ def canonical(data: Mapping[str, Any]) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-async def frozen(connection: Link, sending: Sending, made_at: datetime) -> tuple[Snapshot, dict[UUID, Place]]:
+async def frozen(
+    connection: Link, sending: Sending, made_at: datetime, most: int | None
+) -> tuple[Snapshot, dict[UUID, Place]]:
     """Freeze what a publication sends, in the transaction that claims it; and say where the bytes of its files are.
 
+    `most` is how many files the account takes in one post; None: as many as there are.
     From its claim on nobody can change the post, and the claim has the post's row locked: an edit either came before
     and is in it, or comes after and is refused.
     """
@@ -111,16 +114,16 @@ async def frozen(connection: Link, sending: Sending, made_at: datetime) -> tuple
         for each in files
         if each.store and each.key and each.sha256 and each.size is not None
     }
-    return Snapshot.of(described(sending, post, files, made_at)), places
+    return Snapshot.of(described(sending, post, files, made_at, most)), places
 
 
-async def look(connection: Link, publication: UUID, made_at: datetime) -> Snapshot:
+async def look(connection: Link, publication: UUID, made_at: datetime, most: int | None) -> Snapshot:
     """Give what a publication would send if it left now; nothing is locked."""
     sending = await _sending(connection, publication)
     post = await SHOW.first(connection, sending.post_id, sending.owner)
     if post is None:
         raise missing_post()
-    return Snapshot.of(described(sending, post, await _files(connection, post), made_at))
+    return Snapshot.of(described(sending, post, await _files(connection, post), made_at, most))
 
 
 async def _sending(connection: Link, publication: UUID) -> Sending:
@@ -138,7 +141,9 @@ async def _files(connection: Link, post: Post) -> list[PostFile]:
     return files
 
 
-def described(sending: Sending, post: Post, files: Sequence[PostFile], made_at: datetime) -> dict[str, Any]:
+def described(
+    sending: Sending, post: Post, files: Sequence[PostFile], made_at: datetime, most: int | None
+) -> dict[str, Any]:
     """Put together what one platform gets of a post: its own words where it has some, and the files it takes."""
     written = {name: value for name, value in post.fields().items() if name in OVERRIDABLE}
     own = post.fields()["overrides"].get(sending.platform, {})
@@ -156,16 +161,15 @@ def described(sending: Sending, post: Post, files: Sequence[PostFile], made_at: 
         "postId": str(post.id),
         "revision": post.revision,
         "options": {name: value for name, value in own.items() if name not in OVERRIDABLE},
-        "files": [_file(each) for each in chosen(sending, files)],
+        "files": [_file(each) for each in chosen(sending, files, most)],
     }
 
 
-def chosen(sending: Sending, files: Sequence[PostFile]) -> Sequence[PostFile]:
-    """Pick the files of a publication: its own one, or of all as many as the platform takes, the first ones."""
+def chosen(sending: Sending, files: Sequence[PostFile], most: int | None) -> Sequence[PostFile]:
+    """Pick the files of a publication: its own one, or of all as many as the account takes, the first ones."""
     if sending.file_id is not None:
         return [each for each in files if each.id == sending.file_id]
-    platform = PLATFORMS.get(sending.platform)
-    return files[: platform.limits.most_files] if platform else files
+    return files[:most]
 
 
 def _file(file: PostFile) -> dict[str, Any]:

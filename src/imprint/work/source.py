@@ -20,13 +20,15 @@ from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.store.query import Link, query
 from imprint.work import place as places
+from imprint.work.catalogue import LAST
+from imprint.work.catalogue import Place as Where
 from imprint.work.place import Place
 from imprint.work.post import Row
+from imprint.work.prefix import Candidate, picked
 
 LONGEST_NAME = 100
 LONGEST_LANGUAGE = 20
 MOST_LANGUAGES = 50
-SHORTEST_PREFIX = 4
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Source:
     gap_to: Decimal | None
     releases: int
     set_aside: int
+    created_at: datetime
 
     @property
     def missing(self) -> str | None:
@@ -75,18 +78,21 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A source that may be meant."""
+class Named:
+    """A series and its title."""
 
     id: UUID
-    exact: bool
+    title: str
 
 
 ADD = query("source_add", Row)
 LIST = query("source_list", Source)
+PAGE = query("source_page", Source)
+OF_SERIES = query("series_lock", Named)
 FOUND = query("source_found", Candidate)
 DISABLE = query("source_disable", Row)
 ENABLE = query("source_enable", Row)
+HASTEN = query("source_hasten", Row)
 PRIORITY = query("source_priority", Row)
 REMOVE = query("source_remove", Row)
 
@@ -105,6 +111,8 @@ async def add(
     """Add a place that carries a series; what it brings when it is first read is no news."""
     place = places.read(text, settings)
     async with database.transaction(owner, "a source was added") as connection:
+        if await OF_SERIES.first(connection, series, owner) is None:
+            raise Problem("series.missing", "There is no such series.")
         row = await put(connection, settings, series, place, name=name, languages=languages, priority=priority)
         return await show(connection, owner, row)
 
@@ -141,6 +149,19 @@ async def listed(connection: Link, owner: str, series: UUID | None = None) -> li
     return await LIST.all(connection, owner, None, series)
 
 
+async def page(
+    connection: Link,
+    owner: str,
+    *,
+    series: UUID | None = None,
+    failing: bool = False,
+    after: Where | None = None,
+    limit: int,
+) -> list[Source]:
+    """Give a page of the sources of a person, the newest first: all, those of a series, those that fail."""
+    return await PAGE.all(connection, owner, series, failing, *(after or LAST), limit)
+
+
 async def show(connection: Link, owner: str, source: UUID) -> Source:
     """Give one source."""
     found = await LIST.first(connection, owner, source, None)
@@ -151,13 +172,7 @@ async def show(connection: Link, owner: str, source: UUID) -> Source:
 
 async def find(connection: Link, owner: str, text: str) -> UUID:
     """Find a source by its name, or by its id or the first letters of it."""
-    found = await FOUND.all(connection, owner, text.strip())
-    exact = [each for each in found if each.exact]
-    if len(exact) == 1 or (not exact and len(found) == 1 and len(text.strip()) >= SHORTEST_PREFIX):
-        return found[0].id
-    if found:
-        raise Problem("source.ambiguous", f"Several sources are called {text}, or begin so; write the id.")
-    raise _missing()
+    return picked(text, await FOUND.all(connection, owner, text.strip()), _missing())
 
 
 async def disable(database: Database, owner: str, source: UUID) -> Source:
@@ -176,6 +191,16 @@ async def enable(database: Database, owner: str, source: UUID) -> Source:
         await circuit.forget(connection, f"source:{source}")
         if await ENABLE.first(connection, source) is None:
             raise Problem("source.not_disabled", "This source is not disabled.")
+        return await show(connection, owner, source)
+
+
+async def hasten(database: Database, owner: str, source: UUID) -> Source:
+    """Let a worker ask a source as soon as its host is free, due or not; one that rests is tried."""
+    async with database.transaction(owner, "wanted now") as connection:
+        await show(connection, owner, source)
+        if await HASTEN.first(connection, source) is None:
+            raise Problem("source.disabled", "This source is disabled; enable it first.")
+        await circuit.probe(connection, f"source:{source}")
         return await show(connection, owner, source)
 
 

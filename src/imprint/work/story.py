@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.lifecycles.post import PostStatus
 from imprint.log import hide_in_text
 from imprint.store.query import Link, query
+from imprint.work.naming import to_camel
 
 # What one transaction writes has times that differ by its statements; two transactions of one publication lie apart.
 TOGETHER = timedelta(seconds=1)
@@ -148,7 +147,8 @@ def _moved(line: Happened, attempt: int) -> str:
 
 
 def _of_post(line: Happened) -> Step:
-    words = "The post was written" if line.name == "create" else f"The post is {line.target} now"
+    stands = "in review" if line.target == PostStatus.REVIEW else "a draft"
+    words = "The post was written" if line.name == "create" else f"The post is {stands} now"
     sentence = _sentence(f"{words}: {line.text}" if line.text else words)
     return Step(line.at, None, line.name, sentence, line.actor, line.source, line.target)
 

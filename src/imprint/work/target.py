@@ -16,12 +16,12 @@ from imprint.settings import Settings
 from imprint.store.credential import MissingKey, Sealed
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.vault import TARGET, Vault
 
 DIGESTS = ("off", "hourly", "daily")
 LONGEST_URL = 4000
 LONGEST_LABEL = 100
-SHORTEST_PREFIX = 4
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Kept:
     sealed: bytes = field(repr=False)
     digest: str
     muted: bool
+    kind: str
+    trusted: bool
 
 
 ADD = query("target_add", Row)
@@ -101,7 +103,7 @@ async def add(
     target = uuid4()
     async with database.transaction(person, "a new target") as connection:
         sealed = await vault.seal(connection, target, TARGET, SecretStr(address))
-        named = _label(label) if label else await _free(connection, person, service)
+        named = label_of(label) if label else await _free(connection, person, service)
         try:
             await ADD.one(
                 connection, target, person, named, service, sealed.key_id, sealed.nonce, sealed.sealed, digest
@@ -126,13 +128,9 @@ async def show(connection: Link, person: str, target: UUID) -> Target:
 
 async def find(connection: Link, person: str, text: str) -> UUID:
     """Find a target by its name, its id or the first letters of that."""
-    known = await listed(connection, person)
-    exact = [each.id for each in known if each.label == text]
-    begun = [each.id for each in known if str(each.id).startswith(text.lower()) and len(text) >= SHORTEST_PREFIX]
-    for found in (exact, begun):
-        if len(found) == 1:
-            return found[0]
-    raise missing()
+    low, high = bounds(text)
+    known = [Candidate(each.id, each.label, each.label == text) for each in await listed(connection, person)]
+    return picked(text, [each for each in known if each.exact or low <= each.id <= high], missing())
 
 
 async def set_digest(database: Database, person: str, target: UUID, digest: str) -> Target:
@@ -166,9 +164,11 @@ async def try_out(database: Database, vault: Vault, by: Courier, person: str, ta
     async with database.connection() as connection:
         await show(connection, person, target)
         address = await opened(connection, vault, target)
-    if address is None:
+        kept = await GET.first(connection, target)
+    if address is None or kept is None:
         raise missing()
-    await by.send(address.get_secret_value(), "Imprint", "This is where you will be told of new chapters.")
+    text = "This is where you will be told of new chapters."
+    await by.send(address.get_secret_value(), "Imprint", text, trusted=kept.trusted)
 
 
 async def opened(connection: Link, vault: Vault, target: UUID) -> SecretStr | None:
@@ -193,7 +193,7 @@ def key(target: UUID) -> str:
 
 def missing() -> Problem:
     """Say that there is no such target."""
-    return Problem("notice.no_target", "There is no such target; `imprint notice target list` shows those there are.")
+    return Problem("notice.no_target", "There is no such target.")
 
 
 async def _free(connection: Link, person: str, service: str) -> str:
@@ -202,7 +202,8 @@ async def _free(connection: Link, person: str, service: str) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _label(label: str) -> str:
+def label_of(label: str) -> str:
+    """Read what somebody calls a target."""
     clean = " ".join(label.split())
     if not 1 <= len(clean) <= LONGEST_LABEL or not clean.isprintable():
         raise Problem("notice.bad_label", f"A target's name has 1 to {LONGEST_LABEL} letters.")

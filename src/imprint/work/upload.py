@@ -24,6 +24,7 @@ from imprint.problem import Busy, Problem, Unavailable
 from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.store.wall import Wall
 from imprint.work.plan import plan
 from imprint.work.stores import Stores
 
@@ -139,6 +140,7 @@ class Expired:
     expires_at: datetime
 
 
+CONTENT = query("upload_content", Row)
 BEGIN = query("upload_begin", Begun)
 AGAIN = query("upload_again", Begun)
 TIME = query("upload_time", Moment)
@@ -159,10 +161,10 @@ async def ask(database: Database, stores: Stores, settings: Settings, wanted: Wa
     """Promise to take a file: make its content and give the URL to which its bytes may be sent."""
     grant = _granted(settings, wanted, owner)
     async with database.transaction(owner, "an upload was asked for") as connection:
+        content = await CONTENT.one(connection, label(wanted.filename), owner)
         begun = await BEGIN.one(
             connection,
-            label(wanted.filename),
-            owner,
+            content.id,
             stores.current,
             grant.key,
             wanted.size,
@@ -213,6 +215,8 @@ async def receive(
     async with database.connection() as connection:
         now = (await TIME.one(connection)).now
     grant = uploads.grant(method, target, now)
+    if database.wall is not None:  # the address was signed for one owner, and opens nobody else's wall
+        database = database.behind(Wall(grant.owner, grant.owner, changes=True))
     if content_type is not None and content_type.partition(";")[0].strip().lower() != grant.content_type:
         raise BadUpload("upload.refused", f"This upload URL is for {grant.content_type} and for nothing else.")
     if length is not None and length != grant.size:

@@ -101,8 +101,8 @@ class Vault:
             sealed.key_id,
             sealed.nonce,
             sealed.sealed,
-            login.expires_at,
-            login.renewable_until,
+            login.expires_in,
+            login.renewable_for,
         )
         return kept.version
 

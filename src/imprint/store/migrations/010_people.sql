@@ -112,7 +112,7 @@ CREATE INDEX idempotency_over ON idempotency (began_at);
 CREATE INDEX content_of_owner ON content (owner, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX content_of_owner_by_status ON content (owner, status, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX account_of_owner ON account (owner);
-CREATE INDEX publication_on_account ON publication (account_id, due_at) WHERE deleted_at IS NULL AND status <> 'cancelled';
+CREATE INDEX publication_on_account ON publication (account_id, due_at, id);
 
 -- The audit as a chain: each line holds the hash of itself and of the line before it of the same row. Whoever moves a
 -- row holds its lock, so that its lines come one after the other and nobody waits for anybody else's.

@@ -21,10 +21,19 @@ SELECT a.id, a.platform, a.name, a.label, a.status, a.status_at, a.is_default, a
 FROM account a LEFT JOIN credential c ON c.account_id = a.id
 WHERE a.owner = $1 AND a.deleted_at IS NULL AND ($2::uuid IS NULL OR a.id = $2) ORDER BY a.label, a.created_at, a.id
 
+-- name: account_manners
+-- How each account of a person is called now: its pace, its circuit, and until when the host behind it is left alone.
+SELECT a.id, imprint_now() AS now, p.gap, p.next_at, coalesce(c.errors + c.rate_limits, 0) AS failures, c.open_until,
+    c.last_error AS why,
+    (SELECT max(u.held_until) FROM publication u WHERE u.account_id = a.id AND u.status = 'pending'
+       AND u.held_why = 'circuit' AND u.held_until < 'infinity') AS held_until
+FROM account a LEFT JOIN pace p ON p.key = 'account:' || a.id LEFT JOIN circuit c ON c.key = 'account:' || a.id
+WHERE a.owner = $1 AND a.deleted_at IS NULL
+
 -- name: account_found
 -- Accounts of a person with this name, or with an id that begins so.
-SELECT id, coalesce(label = $2, false) AS exact FROM account
-WHERE owner = $1 AND deleted_at IS NULL AND (label = $2 OR starts_with(id::text, $2)) ORDER BY exact DESC, id LIMIT 3
+SELECT id, coalesce(label, name) AS name, coalesce(label = $2, id::text = $2, false) AS exact FROM account
+WHERE owner = $1 AND deleted_at IS NULL AND (label = $2 OR starts_with(id::text, lower($2))) ORDER BY exact DESC, id LIMIT 6
 
 -- name: account_lock
 -- An account of a person, kept as it is until the transaction ends.

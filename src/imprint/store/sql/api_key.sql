@@ -28,5 +28,6 @@ UPDATE api_key SET revoked_at = imprint_now()
 WHERE id = $1 AND ($2::text IS NULL OR person_id = $2) AND revoked_at IS NULL RETURNING id
 
 -- name: api_key_found
--- Keys whose id or beginning starts with these letters, two at most.
-SELECT id FROM api_key WHERE starts_with(id::text, $1) OR starts_with(prefix, $1) ORDER BY created_at DESC LIMIT 2
+-- Keys whose id or beginning starts with these letters, six at most.
+SELECT id, label AS name, id::text = $1 AS exact FROM api_key
+WHERE starts_with(id::text, $1) OR starts_with(prefix, $1) ORDER BY created_at DESC LIMIT 6

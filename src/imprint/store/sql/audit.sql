@@ -37,12 +37,12 @@ FROM audit_seal WHERE sha256 IS NULL
 -- name: audit_seal_begin
 -- Begins a seal over every line there is by now; no row: there is nothing new.
 INSERT INTO audit_seal (number, upto, after_all)
-SELECT $1, max(id), pg_snapshot_xmax(pg_current_snapshot()) FROM audit HAVING max(id) > $2
+SELECT $1, max(id), pg_current_xact_id() FROM audit HAVING max(id) > $2
 RETURNING number
 
 -- name: audit_seal_anew
 -- Lets a seal wait for the transactions of today: those it waited for were of another server.
-UPDATE audit_seal SET after_all = pg_snapshot_xmax(pg_current_snapshot()), made_at = imprint_now()
+UPDATE audit_seal SET after_all = pg_current_xact_id(), made_at = imprint_now()
 WHERE number = $1 AND sha256 IS NULL
 
 -- name: audit_seal_end

@@ -38,11 +38,13 @@ SELECT id FROM batch WHERE id = $1 AND owner = $2 AND deleted_at IS NULL FOR NO 
 SELECT DISTINCT post_id, account_id FROM publication WHERE batch_id = $1
 
 -- name: batch_found
--- Batches of a person whose id begins with these letters, two at most.
-SELECT id FROM batch WHERE id BETWEEN $1 AND $2 AND owner = $3 AND deleted_at IS NULL LIMIT 2
+-- Batches of a person whose id begins with these letters, six at most; they are told apart by when they were made.
+SELECT id, to_char(created_at, 'YYYY-MM-DD HH24:MI') AS name, $1::uuid = $2::uuid AS exact FROM batch
+WHERE id BETWEEN $1 AND $2 AND owner = $3 AND deleted_at IS NULL ORDER BY id LIMIT 6
 
 -- name: batch_list
--- The batches of a person, or one of them, the newest first: what has become of theirs, and when the next one goes.
+-- The batches of a person, or one of them, the newest first, a page at a time: what has become of theirs, and when
+-- the next one goes.
 SELECT b.id, b.every, b.starts_at, b.zone, b.created_at, coalesce(bool_or(u.paused), false) AS paused,
     coalesce(bool_or(u.fence > 0), false) AS begun, count(u.id) AS publications,
     count(*) FILTER (WHERE u.status = 'pending') AS waiting,
@@ -52,9 +54,12 @@ SELECT b.id, b.every, b.starts_at, b.zone, b.created_at, coalesce(bool_or(u.paus
     count(*) FILTER (WHERE u.status = 'failed') AS failed,
     count(*) FILTER (WHERE u.status = 'cancelled') AS cancelled,
     CASE WHEN bool_or(u.turn = 'behind') THEN greatest(imprint_now(), min(t.at)) END AS next_at
-FROM batch b LEFT JOIN publication u ON u.batch_id = b.id LEFT JOIN batch_turn t ON t.batch_id = b.id
-WHERE b.owner = $1 AND b.deleted_at IS NULL AND ($2::uuid IS NULL OR b.id = $2)
-GROUP BY b.id ORDER BY b.created_at DESC, b.id LIMIT $3
+FROM (
+    SELECT * FROM batch WHERE owner = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR id = $2)
+      AND (created_at, id) < ($3::timestamptz, $4::uuid)
+    ORDER BY created_at DESC, id DESC LIMIT $5
+) b LEFT JOIN publication u ON u.batch_id = b.id LEFT JOIN batch_turn t ON t.batch_id = b.id
+GROUP BY b.id, b.every, b.starts_at, b.zone, b.created_at ORDER BY b.created_at DESC, b.id DESC
 
 -- name: batch_members
 -- The publications of a batch in their order, and when each went or goes; for those behind as far as one can tell now.

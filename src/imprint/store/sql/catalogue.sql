@@ -11,17 +11,6 @@ WHERE p.owner = $1 AND p.deleted_at IS NULL AND ($2::text IS NULL OR p.status = 
   AND (p.created_at, p.id) < ($6::timestamptz, $7::uuid)
 ORDER BY p.created_at DESC, p.id DESC LIMIT $8
 
--- name: catalogue_calendar
--- What of a person's posts goes or went out in a span of time, the earliest first, a page at a time.
-SELECT u.id, u.post_id, p.title, p.kind, p.status AS post_status, u.account_id, a.platform, a.label, u.status, u.zone,
-    u.scheduled_at, u.due_at
-FROM account a
-JOIN publication u ON u.account_id = a.id AND u.due_at >= $2::timestamptz AND u.due_at < $3::timestamptz
-    AND u.deleted_at IS NULL AND u.status <> 'cancelled'
-JOIN post p ON p.id = u.post_id AND p.owner = $1 AND p.deleted_at IS NULL
-WHERE a.owner = $1 AND (u.due_at, u.id) > ($4::timestamptz, $5::uuid)
-ORDER BY u.due_at, u.id LIMIT $6
-
 -- name: catalogue_history
 -- Everything that happened to a post of a person and to its publications, in order.
 SELECT a.id, a.at, a.lifecycle, a.row_id, a.move, a.source, a.target, a.actor, a.reason FROM audit a

@@ -52,3 +52,8 @@ DELETE FROM circuit WHERE key = $1 AND coalesce(open_until <= imprint_now(), tru
 -- name: circuit_forget
 -- Closes the circuit at once, open or not, because a person says that the cause is gone.
 DELETE FROM circuit WHERE key = $1
+
+-- name: circuit_probe
+-- Lets the next call be the probe of an open circuit, because a person wants it tried now.
+UPDATE circuit SET open_until = imprint_now(), probe_until = NULL, changed_at = imprint_now()
+WHERE key = $1 AND open_until > imprint_now()

@@ -21,8 +21,8 @@ SELECT status, count(*) AS contents FROM content WHERE deleted_at IS NULL GROUP 
 SELECT id, name, owner, status, status_at, error_code, created_at, deleted_at, purge_at, purged_at FROM content WHERE id = $1
 
 -- name: content_found
--- Contents whose id begins with these letters, two at most.
-SELECT id FROM content WHERE id BETWEEN $1::uuid AND $2::uuid ORDER BY id LIMIT 2
+-- Contents whose id begins with these letters, six at most.
+SELECT id, name, $1::uuid = $2::uuid AS exact FROM content WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT 6
 
 -- name: content_objects
 -- The objects of a content: its original first, then its variants.

@@ -9,7 +9,7 @@ SELECT pg_advisory_xact_lock(7600005)::text AS locked
 -- name: credential_put
 -- Keeps what an account signs in with now; whoever was renewing the one before finds a newer version.
 INSERT INTO credential AS c (account_id, key_id, nonce, sealed, expires_at, renewable_until)
-VALUES ($1, $2, $3, $4, $5, $6)
+VALUES ($1, $2, $3, $4, imprint_now() + $5::interval, imprint_now() + $6::interval)
 ON CONFLICT (account_id) DO UPDATE SET key_id = excluded.key_id, nonce = excluded.nonce, sealed = excluded.sealed,
     expires_at = excluded.expires_at, renewable_until = excluded.renewable_until, version = c.version + 1,
     renewal = NULL, renewal_until = NULL, changed_at = imprint_now()
@@ -30,8 +30,9 @@ RETURNING version
 
 -- name: credential_renewal_done
 -- Keeps what a renewal gave, before it is used; no row means that this renewal is no longer wanted.
-UPDATE credential SET key_id = $3, nonce = $4, sealed = $5, expires_at = $6, renewable_until = $7, version = version + 1,
-    renewal = NULL, renewal_until = NULL, changed_at = imprint_now()
+UPDATE credential SET key_id = $3, nonce = $4, sealed = $5, expires_at = imprint_now() + $6::interval,
+    renewable_until = imprint_now() + $7::interval, version = version + 1, renewal = NULL, renewal_until = NULL,
+    changed_at = imprint_now()
 WHERE account_id = $1 AND renewal = $2 RETURNING version
 
 -- name: credential_renewal_end

@@ -1,5 +1,6 @@
 -- name: dead_letter_list
--- What failed for good and waits for a person, the newest first: of one queue or of all, of one id or of any.
+-- What failed for good and waits for a person, the newest first, a page at a time: of one queue or of all, of one id or
+-- of any, of one person or of everybody.
 WITH job_error AS (
     SELECT DISTINCT ON (l.job_id) l.job_id, l.traceback FROM pgqueuer_log l
     WHERE l.status = 'failed' AND EXISTS (SELECT FROM pgqueuer q WHERE q.id = l.job_id AND q.status = 'failed')
@@ -9,27 +10,33 @@ WITH job_error AS (
            q.attempts + 1 AS attempts,
            coalesce(e.traceback ->> 'exception_type' || ': ' || (e.traceback ->> 'exception_message'), '') AS error,
            q.updated AS held_at,
-           jsonb_build_object('key', encode(q.payload, 'escape'), 'priority', q.priority, 'createdAt', q.created) AS data
+           jsonb_build_object('key', encode(q.payload, 'escape'), 'priority', q.priority, 'createdAt', q.created) AS data,
+           lpad(to_hex(q.id), 32, '0')::uuid AS key,
+           NULL AS owner  -- what went wrong with a job may quote anything: it is the machine's
     FROM pgqueuer q LEFT JOIN job_error e ON e.job_id = q.id
     WHERE q.status = 'failed'
     UNION ALL
     SELECT 'delivery', 'd' || d.id, 'notify', t.label, d.attempts, coalesce(d.error, ''), d.failed_at,
-           jsonb_build_object('person', t.person, 'target', t.label, 'service', t.service, 'series', s.title, 'notices', (
+           jsonb_build_object('person', t.person, 'target', t.label, 'service', t.service, 'series', s.title, 'news', d.news,
+               'rowId', d.row_id, 'notices', (
                SELECT jsonb_agg(jsonb_build_object('id', n.id, 'series', r.title, 'chapter', c.slug, 'title', c.title)
                                 ORDER BY n.id)
                FROM delivery_notice dn JOIN notice n ON n.id = dn.notice_id JOIN chapter c ON c.id = n.chapter_id
-               JOIN series r ON r.id = n.series_id WHERE dn.delivery_id = d.id))
+               JOIN series r ON r.id = n.series_id WHERE dn.delivery_id = d.id)),
+           ('d' || lpad(to_hex(d.id), 31, '0'))::uuid, t.person
     FROM delivery d JOIN target t ON t.id = d.target_id LEFT JOIN series s ON s.id = d.series_id
     WHERE d.failed_at IS NOT NULL AND d.ended_at IS NULL
     UNION ALL
     SELECT 'item', 'a' || a.id, 'ingest', r.title || ' at ' || o.name, a.times, a.error, a.seen_at,
-           a.data || jsonb_build_object('source', o.name, 'series', r.title, 'code', a.error_code)
+           a.data || jsonb_build_object('source', o.name, 'series', r.title, 'code', a.error_code),
+           ('a' || lpad(to_hex(a.id), 31, '0'))::uuid, r.owner
     FROM set_aside a JOIN source o ON o.id = a.source_id AND o.deleted_at IS NULL JOIN series r ON r.id = o.series_id
     WHERE a.discarded_at IS NULL
 )
-SELECT kind, id, queue, about, attempts, error, held_at, data::text AS data FROM letter
-WHERE ($1::text IS NULL OR queue = $1) AND ($2::text IS NULL OR id = $2)
-ORDER BY held_at DESC, id LIMIT $3
+SELECT kind, id, queue, about, attempts, error, held_at, data::text AS data, key FROM letter
+WHERE ($1::text IS NULL OR queue = $1) AND ($2::text IS NULL OR id = $2) AND ($4::text IS NULL OR owner = $4)
+  AND (held_at, key) < ($5::timestamptz, $6::uuid)
+ORDER BY held_at DESC, key DESC LIMIT $3
 
 -- name: dead_letter_history_job
 -- Everything that happened to a job: put in, begun, put back with its error, failed for good.

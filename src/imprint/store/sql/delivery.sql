@@ -12,7 +12,7 @@ WITH news AS (
                      + make_interval(hours => $4)) AT TIME ZONE $3 END AS next_at
     FROM news CROSS JOIN (SELECT imprint_now() AT TIME ZONE $3::text AS now) AS wall
     JOIN follow f ON f.series_id = $1 AND f.notify
-    JOIN target t ON t.person = f.person AND t.deleted_at IS NULL AND NOT t.muted
+    JOIN target t ON t.person = f.person AND t.deleted_at IS NULL AND NOT t.muted AND 'chapter' = ANY (t.tells)
     JOIN notice n ON n.person = f.person AND n.chapter_id = news.id AND n.created_at >= t.created_at
 ), opened AS (
     INSERT INTO delivery AS d (target_id, series_id, next_at)
@@ -36,12 +36,13 @@ FROM found
 WHERE d.id = found.id AND ended_at IS NULL AND failed_at IS NULL AND next_at <= imprint_now()
   AND coalesce(lease_until <= imprint_now(), true)
   AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
-RETURNING d.id, target_id, attempts, lost, fence, found.orphan
+RETURNING d.id, target_id, attempts, lost, fence, found.orphan, d.key, d.news
 
 -- name: delivery_notices
 -- What a delivery tells: the chapters that its person still wants to hear of, each with where it can be read.
 SELECT s.title AS series, c.kind, c.slug, c.number, c.number_end, c.volume, c.season, c.version, c.title, r.url
-FROM delivery_notice dn JOIN notice n ON n.id = dn.notice_id AND n.read_at IS NULL
+FROM delivery_notice dn JOIN target t ON t.id = dn.target_id
+JOIN notice n ON n.id = dn.notice_id AND (n.read_at IS NULL OR t.kind = 'webhook')  -- programs do not read
 JOIN chapter c ON c.id = n.chapter_id
 JOIN series s ON s.id = n.series_id AND s.deleted_at IS NULL
 JOIN follow f ON f.person = n.person AND f.series_id = n.series_id AND f.notify
@@ -51,6 +52,22 @@ LEFT JOIN LATERAL (
 ) r ON true
 WHERE dn.delivery_id = $1
 ORDER BY s.title, s.id, c.season NULLS FIRST, c.number NULLS LAST, c.id
+
+-- name: delivery_tidings
+-- What a delivery tells of a publication or of an account.
+SELECT d.news, d.created_at AS happened_at, p.id AS publication_id, o.id AS post_id, o.title, a.id AS account_id, a.platform,
+    coalesce(a.label, a.name) AS account, p.url, p.error_code AS code,
+    CASE d.news WHEN 'reconnect' THEN a.trouble ELSE (
+        SELECT line FROM publication_log l WHERE l.publication_id = p.id ORDER BY l.id DESC LIMIT 1) END AS why
+FROM delivery d
+LEFT JOIN publication p ON p.id = d.row_id AND d.news <> 'reconnect'
+LEFT JOIN post o ON o.id = p.post_id
+JOIN account a ON a.id = coalesce(p.account_id, d.row_id)
+WHERE d.id = $1
+
+-- name: delivery_written
+-- Writes down what a receiver is sent, once: each attempt sends the same.
+UPDATE delivery SET body = coalesce(body, $2) WHERE id = $1 RETURNING body
 
 -- name: delivery_put_off
 -- Gives a delivery back unsent, its attempt not counted, because its target rests until then.

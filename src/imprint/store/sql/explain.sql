@@ -1,11 +1,11 @@
 -- name: explain_found
--- Posts and publications of a person whose id begins with these letters, deleted ones too, two at most.
+-- Posts and publications of a person whose id begins with these letters, deleted ones too, six at most.
 SELECT p.id AS post, NULL::uuid AS publication, p.title, p.status, p.deleted_at IS NOT NULL AS deleted
 FROM post p WHERE p.id BETWEEN $1::uuid AND $2::uuid AND p.owner = $3
 UNION ALL
 SELECT p.id, u.id, p.title, p.status, p.deleted_at IS NOT NULL
 FROM publication u JOIN post p ON p.id = u.post_id WHERE u.id BETWEEN $1 AND $2 AND p.owner = $3
-ORDER BY post, publication LIMIT 2
+ORDER BY post, publication LIMIT 6
 
 -- name: explain_standing
 -- Where the publications of a post stand, or one of them: with whatever they may be waiting for.

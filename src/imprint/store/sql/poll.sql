@@ -1,8 +1,9 @@
 -- name: poll_read
--- What a poll must know of a source.
+-- What a poll must know of a source; trusted: its person looks after this machine, and may reach its network.
 SELECT s.id, s.series_id, r.title, s.kind, s.ref, s.host, s.languages, s.status, s.priority, s.priority_before,
     s.priority_fixed, s.etag, s.last_modified, s.cursor, s.rhythm, s.last_worked_at, s.last_news_at, s.caught_up_at,
-    s.read_all_at, s.failures, s.gap_from, s.gap_to, imprint_now() AS now
+    s.read_all_at, s.failures, s.gap_from, s.gap_to, imprint_now() AS now,
+    coalesce((SELECT p.role = 'administrator' FROM person p WHERE p.id = r.owner), r.owner = 'operator') AS trusted
 FROM source s JOIN series r ON r.id = s.series_id
 WHERE s.id = $1 AND s.deleted_at IS NULL AND r.deleted_at IS NULL
 

@@ -21,8 +21,9 @@ SELECT id, owner, kind, title, description, body, tags, category_path, is_mature
 FROM post WHERE id = $1 AND owner = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 
 -- name: post_found
--- Posts of a person whose id begins with these letters, two at most.
-SELECT id FROM post WHERE id BETWEEN $1::uuid AND $2::uuid AND owner = $3 AND deleted_at IS NULL ORDER BY id LIMIT 2
+-- Posts of a person whose id begins with these letters, six at most.
+SELECT id, title AS name, $1::uuid = $2::uuid AS exact FROM post
+WHERE id BETWEEN $1 AND $2 AND owner = $3 AND deleted_at IS NULL ORDER BY id LIMIT 6
 
 -- name: post_list
 -- Posts of a person, the newest first, a page at a time; of one state, or of all; each with its files and next time.
@@ -130,3 +131,11 @@ UPDATE post_file SET alt = $3 WHERE id = $1 AND post_id = $2 AND deleted_at IS N
 -- What a publication would send now: the post, the account, and which file when it is one of several.
 SELECT u.id AS publication_id, u.post_id, p.owner, u.account_id, a.platform, u.file_id
 FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id WHERE u.id = $1
+
+-- name: post_pictures
+-- The files of a post in their order: how far the content of each is, and whether its thumbnail can be shown.
+SELECT f.id, c.status, c.error_code, c.status IN ('uploaded', 'processed', 'archived') AND c.deleted_at IS NULL
+    AND EXISTS (SELECT FROM derivation d JOIN object o ON o.id = d.object_id WHERE d.parent_id = c.id
+        AND d.variant = 'thumbnail' AND d.status = 'processed' AND d.deleted_at IS NULL AND o.purged_at IS NULL) AS thumbnail
+FROM post_file f JOIN content c ON c.id = f.content_id
+WHERE f.post_id = $1 AND f.deleted_at IS NULL ORDER BY f.position

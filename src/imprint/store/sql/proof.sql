@@ -22,22 +22,32 @@ SELECT post, account, imprint_now() + seconds * interval '1 second', 'UTC', impr
 FROM unnest($1::uuid[], $2::uuid[], $3::double precision[]) AS planned (post, account, seconds) RETURNING id
 
 -- name: proof_progress
--- How far everything has come: what is due, in the queue or just picked, in the hands of these workers, unknown, and
--- not over yet.
+-- How far everything has come: what is due, ready in the queue or just picked, in the hands of these workers, to be
+-- looked for by now, and not over yet; and how many connections there are, those of the dead included.
 SELECT count(*) FILTER (WHERE u.status <> 'running' AND u.wake_at <= imprint_now()) AS due,
     (SELECT count(*) FROM pgqueuer WHERE entrypoint IN ('publish', 'reconcile')
-        AND (status = 'queued' OR (status = 'picked' AND updated > now() - interval '1 s'))) AS queued,
+        AND ((status = 'queued' AND execute_after <= now()) OR (status = 'picked' AND updated > now() - interval '0.5 s'))) AS queued,
     count(*) FILTER (WHERE u.status = 'running' AND EXISTS (
         SELECT FROM attempt a WHERE a.publication_id = u.id AND a.fence = u.fence AND a.worker = ANY ($1::text[])
     )) AS held,
+    count(*) FILTER (WHERE u.status = 'unknown' AND u.look_at <= imprint_now()) AS looks,
     count(*) FILTER (WHERE u.status = 'unknown') AS unknown,
-    count(*) AS open
+    count(*) AS open,
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections
 FROM publication u WHERE u.wake_at < 'infinity'
 
 -- name: proof_next
--- How long until the first few of everything that waits must be looked at.
-SELECT greatest(max(first.wake_at) - imprint_now(), interval '0') AS wait FROM (
-    SELECT wake_at FROM publication WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
+-- How long until the first few of everything that waits, or of what is unknown, must be looked at. What a dead worker had
+-- picked waits until the queue takes it for dead, whatever the row says: until then no second job is taken.
+SELECT greatest(max(first.moment) - imprint_now(), interval '0') AS wait FROM (
+    SELECT CASE j.status WHEN 'picked' THEN greatest(own.at, imprint_now() + (j.heartbeat + $2::interval - now()))
+                         WHEN 'queued' THEN greatest(own.at, imprint_now() + (j.execute_after - now()))
+                         ELSE u.wake_at END AS moment
+    FROM publication u
+    CROSS JOIN LATERAL (SELECT CASE u.status WHEN 'pending' THEN u.due_at WHEN 'unknown' THEN u.look_at END AS at) AS own
+    LEFT JOIN pgqueuer j ON j.status IN ('picked', 'queued')
+        AND j.dedupe_key = CASE u.status WHEN 'pending' THEN 'publish:' WHEN 'unknown' THEN 'reconcile:' END || u.id
+    WHERE u.wake_at < 'infinity' AND (u.status = 'unknown' OR NOT $3) ORDER BY 1 LIMIT $1
 ) AS first HAVING count(*) > 0
 
 -- name: proof_age_jobs
@@ -81,3 +91,21 @@ WHERE c.id = ANY ($1::uuid[]) AND o.status IN ('uploaded', 'processing', 'proces
 -- name: proof_publications
 -- Those of these publications that are there.
 SELECT id FROM publication WHERE id = ANY ($1::uuid[])
+
+-- name: proof_ask
+-- Lets every source that can be asked be asked now instead of at its time.
+UPDATE source SET next_check_at = imprint_now()
+WHERE status = 'active' AND lease_until IS NULL AND deleted_at IS NULL AND host <> 'proof.invalid'
+
+-- name: proof_all_releases
+-- The ids of every release there is.
+SELECT own_id AS id FROM release
+
+-- name: proof_connections
+-- How many connections there are to this database.
+SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+
+-- name: proof_made
+-- How many works have all their variants, and how many have failed to get them.
+SELECT count(*) FILTER (WHERE status = 'processed') AS processed, count(*) FILTER (WHERE status = 'failed') AS failed
+FROM content

@@ -12,10 +12,16 @@ UPDATE publication SET held_until = coalesce($2::timestamptz, imprint_now() + $3
 WHERE id = $1 AND status = 'pending' RETURNING id
 
 -- name: publish_refuse
--- Ends a publication that cannot go out as it is before anybody takes it; one that may be out is not called failed.
+-- Ends a publication that cannot go out as it is before anybody takes it; one that may be out is not called failed. The
+-- next one of its account need not wait for it any longer.
 WITH refused AS (
     UPDATE publication SET status = 'failed', error_code = $2, held_until = NULL, held_why = NULL
-    WHERE id = $1 AND status = 'pending' AND left_at IS NULL RETURNING id
+    WHERE id = $1 AND status = 'pending' AND left_at IS NULL RETURNING id, account_id
+), next AS (
+    UPDATE publication SET held_until = NULL WHERE id = (
+        SELECT n.id FROM refused JOIN publication n ON n.account_id = refused.account_id
+        WHERE n.status = 'pending' AND n.held_why = 'busy' AND n.due_at <= imprint_now() AND n.id <> refused.id
+        ORDER BY n.due_at LIMIT 1 FOR NO KEY UPDATE OF n SKIP LOCKED)
 ), told AS (
     INSERT INTO publication_log (publication_id, kind, line, data)
     SELECT id, 'failed', $3, jsonb_build_object('code', $2::text) FROM refused

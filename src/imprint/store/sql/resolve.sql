@@ -1,9 +1,10 @@
 -- name: resolve_found
--- Publications of a person whose id begins with these letters, and unknown ones of a post whose id does; two at most.
-SELECT u.id FROM publication u JOIN post p ON p.id = u.post_id
-WHERE p.owner = $3 AND (u.id BETWEEN $1::uuid AND $2::uuid
+-- Publications of a person whose id begins with these letters, and unknown ones of a post whose id does; six at most.
+SELECT u.id, p.title || ' on ' || coalesce(a.label, a.name) AS name, $1::uuid = $2::uuid AS exact
+FROM publication u JOIN post p ON p.id = u.post_id JOIN account a ON a.id = u.account_id
+WHERE p.owner = $3 AND (u.id BETWEEN $1 AND $2
     OR u.status = 'unknown' AND u.post_id BETWEEN $1 AND $2)
-ORDER BY u.id LIMIT 2
+ORDER BY u.id LIMIT 6
 
 -- name: resolve_of
 -- The post of a person that a publication is of.

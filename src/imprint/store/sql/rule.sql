@@ -7,16 +7,20 @@ RETURNING id
 
 -- name: rule_add_accounts
 -- Says where the posts of a rule go; an account that is not the owner's, or is gone, is left out.
-INSERT INTO rule_account (rule_id, account_id)
-SELECT $1, a.id FROM account a WHERE a.id = ANY ($2::uuid[]) AND a.owner = $3 AND a.deleted_at IS NULL
-RETURNING account_id AS id
+WITH added AS (
+    INSERT INTO rule_account (rule_id, account_id)
+    SELECT $1, a.id FROM account a WHERE a.id = ANY ($2::uuid[]) AND a.owner = $3 AND a.deleted_at IS NULL
+    RETURNING account_id
+)
+SELECT a.id, a.platform FROM added JOIN account a ON a.id = added.account_id
 
 -- name: rule_list
 -- The rules of a person, in the order in which they were made; of one series, or of all.
 SELECT r.id, r.series_id, s.title AS series, r.title, r.body, r.tags, r.delay, r.zone, r.enabled, r.since, r.created_at,
     array(SELECT coalesce(a.label, nullif(a.name, ''), a.platform) FROM rule_account ra JOIN account a ON a.id = ra.account_id
           WHERE ra.rule_id = r.id ORDER BY 1)::text[] AS accounts,
-    (SELECT count(*) FROM announcement n WHERE n.rule_id = r.id) AS posts
+    (SELECT count(*) FROM announcement n WHERE n.rule_id = r.id) AS posts,
+    array(SELECT ra.account_id FROM rule_account ra WHERE ra.rule_id = r.id ORDER BY 1)::uuid[] AS account_ids
 FROM rule r JOIN series s ON s.id = r.series_id
 WHERE r.owner = $1 AND r.deleted_at IS NULL AND ($2::uuid IS NULL OR r.series_id = $2) ORDER BY r.created_at, r.id
 

@@ -78,6 +78,7 @@ UPDATE publication SET status = 'pending', error_code = NULL, crashes = 0, attem
     deadline = NULL, made_at = NULL, snapshot = NULL, snapshot_sha256 = NULL,
     due_at = greatest(imprint_now(), scheduled_at + make_interval(secs => jitter_seconds))
 WHERE post_id = $1 AND status = 'failed' AND deleted_at IS NULL AND ($2::uuid[] IS NULL OR account_id = ANY ($2))
+  AND ($3::uuid[] IS NULL OR id = ANY ($3))
 RETURNING id, account_id, due_at
 
 -- name: schedule_waiting_on

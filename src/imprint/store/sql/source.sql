@@ -10,17 +10,31 @@ SELECT s.id, s.name, s.series_id, r.title AS series, s.kind, s.ref, s.host, s.la
     s.lease_until IS NOT NULL AS polling, s.every, s.rhythm, s.last_polled_at, s.last_worked_at, s.last_news_at,
     s.failures, s.error_code, s.error, s.gap_from, s.gap_to,
     (SELECT count(*) FROM release e WHERE e.source_id = s.id AND e.gone_at IS NULL) AS releases,
-    (SELECT count(*) FROM set_aside a WHERE a.source_id = s.id AND a.discarded_at IS NULL) AS set_aside
+    (SELECT count(*) FROM set_aside a WHERE a.source_id = s.id AND a.discarded_at IS NULL) AS set_aside, s.created_at
 FROM source s JOIN series r ON r.id = s.series_id LEFT JOIN circuit c ON c.key = 'source:' || s.id
 WHERE r.owner = $1 AND s.deleted_at IS NULL AND r.deleted_at IS NULL AND ($2::uuid IS NULL OR s.id = $2)
   AND ($3::uuid IS NULL OR s.series_id = $3)
 ORDER BY r.title, s.name, s.created_at, s.id
 
+-- name: source_page
+-- The sources of a person's series, the newest first, a page at a time: all, those of a series, or those that fail.
+SELECT s.id, s.name, s.series_id, r.title AS series, s.kind, s.ref, s.host, s.languages, s.status, s.status_at, s.priority,
+    s.priority_before, s.priority_fixed, greatest(s.next_check_at, c.open_until) AS next_check_at,
+    s.lease_until IS NOT NULL AS polling, s.every, s.rhythm, s.last_polled_at, s.last_worked_at, s.last_news_at,
+    s.failures, s.error_code, s.error, s.gap_from, s.gap_to,
+    (SELECT count(*) FROM release e WHERE e.source_id = s.id AND e.gone_at IS NULL) AS releases,
+    (SELECT count(*) FROM set_aside a WHERE a.source_id = s.id AND a.discarded_at IS NULL) AS set_aside, s.created_at
+FROM source s JOIN series r ON r.id = s.series_id LEFT JOIN circuit c ON c.key = 'source:' || s.id
+WHERE r.owner = $1 AND s.deleted_at IS NULL AND r.deleted_at IS NULL AND ($2::uuid IS NULL OR s.series_id = $2)
+  AND (NOT $3::boolean OR s.error IS NOT NULL) AND (s.created_at, s.id) < ($4::timestamptz, $5::uuid)
+ORDER BY s.created_at DESC, s.id DESC LIMIT $6
+
 -- name: source_found
 -- Sources of a person with this name, or with an id that begins so.
-SELECT s.id, lower(s.name) = lower($2) AS exact FROM source s JOIN series r ON r.id = s.series_id
+SELECT s.id, s.name || ' of ' || r.title AS name, lower(s.name) = lower($2) OR s.id::text = $2 AS exact
+FROM source s JOIN series r ON r.id = s.series_id
 WHERE r.owner = $1 AND s.deleted_at IS NULL AND r.deleted_at IS NULL
-  AND (lower(s.name) = lower($2) OR starts_with(s.id::text, $2)) ORDER BY exact DESC, s.created_at, s.id LIMIT 3
+  AND (lower(s.name) = lower($2) OR starts_with(s.id::text, lower($2))) ORDER BY exact DESC, s.created_at, s.id LIMIT 6
 
 -- name: source_disable
 -- A person does not want a source asked.
@@ -31,6 +45,11 @@ UPDATE source SET status = 'disabled' WHERE id = $1 AND status <> 'disabled' AND
 UPDATE source SET status = 'active', failures = 0, crashes = 0, error_code = NULL, error = NULL, held_until = NULL,
     next_check_at = imprint_now(), priority = coalesce(priority_before, priority), priority_before = NULL
 WHERE id = $1 AND status = 'disabled' AND deleted_at IS NULL RETURNING id
+
+-- name: source_hasten
+-- Makes a source due because a person wants it asked now; one that is disabled is not asked.
+UPDATE source SET next_check_at = imprint_now(), held_until = NULL
+WHERE id = $1 AND status <> 'disabled' AND deleted_at IS NULL RETURNING id
 
 -- name: source_priority
 -- Sets how urgently a source is asked, for good; without one it follows from its news again.

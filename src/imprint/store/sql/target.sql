@@ -9,11 +9,13 @@ SELECT t.id, t.label, t.service, t.digest, t.muted, t.last_error, t.last_error_a
     (SELECT count(*) FROM delivery d WHERE d.target_id = t.id AND d.ended_at IS NULL AND d.failed_at IS NULL) AS waiting,
     (SELECT count(*) FROM delivery d WHERE d.target_id = t.id AND d.ended_at IS NULL AND d.failed_at IS NOT NULL) AS failed,
     (SELECT c.open_until FROM circuit c WHERE c.key = 'target:' || t.id AND c.open_until > imprint_now()) AS resting_until
-FROM target t WHERE t.person = $1 AND t.deleted_at IS NULL ORDER BY t.label
+FROM target t WHERE t.person = $1 AND t.kind = 'message' AND t.deleted_at IS NULL ORDER BY t.label
 
 -- name: target_get
--- One target as it lies in the database.
-SELECT id, person, label, service, key_id, nonce, sealed, digest, muted FROM target WHERE id = $1 AND deleted_at IS NULL
+-- One target as it lies in the database; trusted: its person looks after this machine, and may reach its network.
+SELECT id, person, label, service, key_id, nonce, sealed, digest, muted, kind,
+    coalesce((SELECT p.role = 'administrator' FROM person p WHERE p.id = target.person), person = 'operator') AS trusted
+FROM target WHERE id = $1 AND deleted_at IS NULL
 
 -- name: target_digest
 -- Lets a target hear at once, or everything together.

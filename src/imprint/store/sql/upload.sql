@@ -1,8 +1,11 @@
+-- name: upload_content
+-- Makes the content that an upload is for; a statement of its own, since a wall sees only what was there before one.
+INSERT INTO content (name, owner) VALUES ($1, $2) RETURNING id
+
 -- name: upload_begin
--- Makes the content and its object with what was promised of it; nothing has arrived yet.
-WITH made AS (INSERT INTO content (name, owner) VALUES ($1, $2) RETURNING id)
+-- Makes the object of a content with what was promised of it; nothing has arrived yet.
 INSERT INTO object (content_id, store, key, expected_size, expected_sha256, expected_type, nonce, expires_at)
-SELECT id, $3, $4, $5, $6, $7, $8, date_trunc('second', imprint_now() + $9::interval) FROM made
+VALUES ($1, $2, $3, $4, $5, $6, $7, date_trunc('second', imprint_now() + $8::interval))
 RETURNING content_id, expires_at, imprint_now() AS now
 
 -- name: upload_again

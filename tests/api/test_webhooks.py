@@ -1,0 +1,31 @@
+"""Webhooks over HTTP: made, tried, changed and removed by whose they are, and their secret shown once."""
+
+from tests.api.visitor import Town
+from tests.work.readers import receiving
+
+
+async def test_a_webhook_lives_its_life(at: Town) -> None:
+    """Its address never comes out, its secret once; and it belongs to one person."""
+    ada = await at.first()
+    bob = await at.invited(ada, "bob")
+    with receiving() as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/hook-of-ada"
+        made = await ada.post("/api/webhooks", {"url": url, "events": ["failed"]}, 201)
+        assert made["secret"].startswith("whsec_")
+        path = f"/api/webhooks/{made['id']}"
+        shown = await ada.get("/api/webhooks")
+        assert [each["events"] for each in shown["items"]] == [["failed"]]
+        assert "hook-of-ada" not in str(shown)
+        assert made["secret"] not in str(shown)
+        assert (await ada.post(f"{path}/test"))["sent"] is True
+        assert receiver.heard[0]["type"] == "test"
+        assert (await ada.patch(path, {"events": ["published", "chapter"]}))["events"] == ["published", "chapter"]
+        assert (await ada.post(f"{path}/disable"))["disabled"] is True
+        assert (await ada.post(f"{path}/enable"))["moves"][0]["name"] == "disable"
+        for method, where in (("GET", path), ("POST", f"{path}/test"), ("DELETE", path), ("POST", f"{path}/disable")):
+            assert await bob.refused(method, where) == (404, "webhook.missing")
+        status, _ = await bob.refused("POST", "/api/webhooks", {"url": url})
+        assert status in {409, 422}  # nobody but an administrator reaches into the machine
+        assert (await ada.refused("POST", "/api/webhooks", {"url": "ftp://x"}))[0] == 422
+        await ada.delete(path)
+        assert await ada.get("/api/webhooks") == {"items": []}
