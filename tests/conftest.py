@@ -31,9 +31,9 @@ def quick_folder() -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the settings of the person who runs the tests out of them."""
+    """Keep the settings and the terminal of the person who runs the tests out of them."""
     for name in list(os.environ):
-        if name.startswith("IMPRINT_"):
+        if name.startswith("IMPRINT_") or name == "COLUMNS":  # a width makes a table think that somebody looks
             monkeypatch.delenv(name)
 
 

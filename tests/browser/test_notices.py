@@ -88,6 +88,7 @@ async def test_who_is_told_elsewhere_tries_it_first(inside: World, receiver: Rec
     assert secret.startswith("whsec_")
     await window.accessible()
     await page.get_by_role("button", name="I have it").click()
+    await expect(page.locator("#once-value")).to_be_empty()
     assert secret not in await page.content()
     await page.get_by_role("button", name="Send a test to program").click()
     await expect(page.get_by_role("status").filter(has_text="took it")).to_be_visible()

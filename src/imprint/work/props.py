@@ -29,7 +29,7 @@ from imprint.work.stores import Stores
 from imprint.work.story import Step, story
 from imprint.work.vault import Vault
 
-YOU = "you"
+YOU = "operator"  # as the command line is called: who looks after the machine may reach its own network
 DEVIANTART, WEBHOOK, FOLDER = "deviantart", "webhook", "folder"
 # A post is otherwise planned an hour ahead at least, and goes out some minutes after its time.
 AT_ONCE = Bounds(lead=timedelta(0), jitter=timedelta(0))
