@@ -110,7 +110,7 @@ async def _created(server: Server, template: str) -> AsyncIterator[str]:
     name = f"t_{uuid4().hex}"
     connection = await asyncpg.connect(server.url)
     try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         yield named(server, name)
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:

@@ -53,6 +53,7 @@ class Model:
         self.arrived = False  # the bytes of the last try are in the store
         self.verified = False
         self.deleted = False
+        self.overdue = False  # its time was over while it was deleted; the chore sees that when it is restored
         self.crashes = 0
 
     @property
@@ -194,14 +195,21 @@ class Machine(RuleBasedStateMachine):
         which = self.pick(data, "created", "uploading")
         model = self.models[which]
         self.sql("UPDATE object SET expires_at = imprint_now() - interval '1 day' WHERE content_id = $1", which)
+        model.overdue = model.status in ("created", "uploading")
+        self.reap()
+
+    def reap(self) -> None:
+        """Let the chore come that ends uploads whose time is over."""
         self.run(reap(self.at.database, self.at.stores))
-        if model.status not in ("created", "uploading") or model.deleted:
-            return
-        if model.arrived:
-            model.status, model.verified = "uploaded", True
-        else:
-            model.used = True  # its URL is good for nothing any more
-            model.fail("upload.expired")
+        for each in self.models.values():
+            if not each.overdue or each.deleted:
+                continue
+            each.overdue = False
+            if each.arrived:
+                each.status, each.verified = "uploaded", True
+            else:
+                each.used = True  # its URL is good for nothing any more
+                each.fail("upload.expired")
 
     @rule()
     def deliver_soon(self) -> None:
@@ -313,6 +321,7 @@ class Machine(RuleBasedStateMachine):
         code = self.code_of(moves.restore(self.at.database, which, OWNER))
         assert code == (None if model.deleted else "content.gone")
         model.deleted = False
+        self.reap()
 
     @rule(data=st.data())
     def damage(self, data: st.DataObject) -> None:

@@ -144,7 +144,8 @@ def _chapter(item: Any, place: Place) -> Chapter:
 
 def _groups(item: dict[str, Any]) -> Iterator[str]:
     """Name the groups; an upload without any is its uploader's own."""
-    related = [each for each in item.get("relationships") or () if isinstance(each, dict)]
+    told = item.get("relationships")
+    related = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
     for kind, field in (("scanlation_group", "name"), ("user", "username")):
         found = False
         for each in related:

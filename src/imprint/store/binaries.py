@@ -122,13 +122,16 @@ def start(
 
 async def finish(process: subprocess.Popen[bytes]) -> str:
     """Wait for a program and return what it wrote; a cancelled wait takes it and its children along."""
+    listening = asyncio.get_running_loop().run_in_executor(None, process.communicate)
     try:
-        written, errors = await asyncio.to_thread(process.communicate)
+        written, errors = await asyncio.shield(listening)
     except BaseException:
         for request in (signal.SIGTERM, signal.SIGKILL):  # asked first, since a killed one leaves shared memory behind
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 os.killpg(process.pid, request)
                 process.wait(_TERM_SECONDS)
+        with suppress(Exception):
+            await listening  # nobody writes any more: it comes to its end, and closes what it has read from
         raise
     return (written + (errors or b"")).decode(errors="replace")
 

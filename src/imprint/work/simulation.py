@@ -324,7 +324,12 @@ def simulated(
     passing = _Passing(world, lanes, rhythms, most_late, policy or pace.PUBLISHING)
     passing.run(planned, rhythms)
     timeless = datetime.max.replace(tzinfo=world.now.tzinfo)
-    return sorted(passing.forecasts, key=lambda each: (each.at or timeless, each.of.due_at, each.of.id))
+    staying = sorted(
+        (each for each in passing.forecasts if each.at is None), key=lambda each: (each.of.due_at, each.of.id)
+    )
+    # Of two that go at the same moment the one comes first that was let go first, as in a batch.
+    going = sorted((each for each in passing.forecasts if each.at), key=lambda each: each.at or timeless)
+    return going + staying
 
 
 def by_account(forecasts: Iterable[Forecast]) -> Mapping[UUID, list[Forecast]]:
