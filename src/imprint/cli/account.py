@@ -18,10 +18,8 @@ from imprint.settings import Settings
 from imprint.store.db import Database
 from imprint.work import account as accounts
 from imprint.work.account import Account, Removed, Waiting
+from imprint.work.person import OPERATOR
 from imprint.work.vault import Vault, platform
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The account's name or id.", metavar="ACCOUNT")]
 Answers = Annotated[

@@ -22,11 +22,9 @@ from imprint.work import post as posts
 from imprint.work import schedule as schedules
 from imprint.work.batch import Batch, Member, Shown
 from imprint.work.fitting import Fitting
+from imprint.work.person import OPERATOR
 from imprint.work.schedule import Changed
 from imprint.work.vault import Vault
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The batch's id, or the first letters of it.", metavar="BATCH")]
 

@@ -24,11 +24,9 @@ from imprint.work import content_moves as moves
 from imprint.work.add import add as add_file
 from imprint.work.content import Bytes, Content, Line, Listed, Shown, camel
 from imprint.work.content_moves import Outcome
+from imprint.work.person import OPERATOR
 from imprint.work.stores import Stores, open_stores
 from imprint.work.upload import Confirmed
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The content's id, or the first letters of it.", metavar="ID")]
 

@@ -17,9 +17,8 @@ from imprint.store.db import Database
 from imprint.work import bulk
 from imprint.work import dead_letter as letters
 from imprint.work.dead_letter import Letter, Shown
+from imprint.work.person import OPERATOR
 
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 LONGEST_SHOWN = 80
 
 Which = Annotated[str, typer.Argument(help="The id, as the list shows it.", metavar="ID")]

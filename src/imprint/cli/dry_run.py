@@ -15,11 +15,9 @@ from imprint.work import account as accounts
 from imprint.work import dry_run as runs
 from imprint.work import post as posts
 from imprint.work.dry_run import Fitted, Rehearsal, Shape
+from imprint.work.person import OPERATOR
 from imprint.work.stores import open_stores
 from imprint.work.vault import Vault
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 
 def register(app: typer.Typer) -> None:

@@ -16,13 +16,10 @@ from imprint.store.db import Database
 from imprint.work import explain as explains
 from imprint.work.dry_run import Shape, sent
 from imprint.work.explain import Explained, Told
+from imprint.work.person import OPERATOR
 from imprint.work.stores import open_stores
 from imprint.work.story import Step
 from imprint.work.vault import Vault
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
-
 
 Sent: TypeAlias = "tuple[Shape, ...] | Problem"
 

@@ -7,11 +7,10 @@ import typer
 from imprint.cli import session
 from imprint.cli.output import AsJson, print_json, say
 from imprint.problem import Exit
+from imprint.work.person import OPERATOR
 from imprint.work.rotate import Rotated
 from imprint.work.rotate import rotate as rotate_keys
 from imprint.work.vault import Vault
-
-OPERATOR = "operator"
 
 
 def register(app: typer.Typer) -> None:

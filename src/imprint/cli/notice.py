@@ -17,11 +17,9 @@ from imprint.store.db import Database
 from imprint.work import notice as notices
 from imprint.work import target as targets
 from imprint.work.notice import Notice
+from imprint.work.person import OPERATOR
 from imprint.work.target import Target
 from imprint.work.vault import Vault
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The target's name or id.", metavar="TARGET")]
 Digest = Annotated[str, typer.Argument(help="off, hourly or daily.", metavar="DIGEST")]

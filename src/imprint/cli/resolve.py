@@ -9,10 +9,9 @@ from imprint.cli import session
 from imprint.cli.output import AsJson, print_json, say
 from imprint.settings import Settings
 from imprint.work import resolve as resolves
+from imprint.work.person import OPERATOR
 from imprint.work.resolve import Said
 
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 TOLD = {
     Said.OUT: "It is out, as you say.",
     Said.SENT_AGAIN: "It is not out, as you say; it is sent again now.",

@@ -16,11 +16,8 @@ from imprint.store.db import Database
 from imprint.work import account as accounts
 from imprint.work import rule as rules
 from imprint.work import series as serials
+from imprint.work.person import OPERATOR
 from imprint.work.rule import Rule
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
-
 
 Which = Annotated[str, typer.Argument(help="The rule's id, or the first letters of it.", metavar="RULE")]
 

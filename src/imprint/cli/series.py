@@ -15,10 +15,8 @@ from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.work import series as work
 from imprint.work import source as sources
+from imprint.work.person import OPERATOR
 from imprint.work.series import Chapter, Series
-
-# Whoever has the command line is the operator, and so is the first person who signs in: what they have is the same.
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The series' title or id.", metavar="SERIES")]
 Languages = Annotated[

@@ -17,10 +17,9 @@ from imprint.problem import Exit
 from imprint.store.db import Database
 from imprint.work import series
 from imprint.work import source as work
+from imprint.work.person import OPERATOR
 from imprint.work.poll import Polled, Poller
 from imprint.work.source import Source
-
-OPERATOR = "operator"
 
 Which = Annotated[str, typer.Argument(help="The source's name or id.", metavar="SOURCE")]
 

@@ -7,12 +7,13 @@ from uuid import UUID
 import typer
 
 from imprint.cli import session
-from imprint.cli.notice import OPERATOR, address_of
+from imprint.cli.notice import address_of
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.zone import chosen, on_wall, written
 from imprint.engine.wire import Wire
 from imprint.store.db import Database
 from imprint.work import webhook as webhooks
+from imprint.work.person import OPERATOR
 from imprint.work.vault import Vault
 from imprint.work.webhook import EVENTS, Made, Webhook
 

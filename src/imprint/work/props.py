@@ -23,13 +23,14 @@ from imprint.work.add import add
 from imprint.work.attach import attach
 from imprint.work.explain import explain
 from imprint.work.painting import painting
+from imprint.work.person import OPERATOR
 from imprint.work.post import create, ready
 from imprint.work.schedule import Target, schedule
 from imprint.work.stores import Stores
 from imprint.work.story import Step, story
 from imprint.work.vault import Vault
 
-YOU = "operator"  # as the command line is called: who looks after the machine may reach its own network
+YOU = OPERATOR  # who looks after the machine may reach its own network
 DEVIANTART, WEBHOOK, FOLDER = "deviantart", "webhook", "folder"
 # A post is otherwise planned an hour ahead at least, and goes out some minutes after its time.
 AT_ONCE = Bounds(lead=timedelta(0), jitter=timedelta(0))

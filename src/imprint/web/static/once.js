@@ -22,6 +22,10 @@
       getSelection().selectAllChildren(value);
     }
   });
-  dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => { value.textContent = ""; });
+  const forget = () => { value.textContent = ""; };
+  dialog.querySelector("[data-close]").addEventListener("click", () => {
+    forget(); // at once: the event of closing comes a moment later
+    dialog.close();
+  });
+  dialog.addEventListener("close", forget); // whichever way it is closed
 })();
