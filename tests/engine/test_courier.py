@@ -39,7 +39,7 @@ def hired(couriers: list[Courier], *allowed: str, seconds: float = 20, idle_seco
 async def refused(courier: Courier, url: str) -> str:
     """Try to send, and give the sentence of what went wrong."""
     with pytest.raises(NotSent) as caught:
-        await courier.send(url, "title", "body")
+        await courier.send(url, "title", "body", trusted=True)
     return caught.value.sentence
 
 
@@ -72,7 +72,7 @@ async def test_a_host_the_operator_names_is_reached(
     """By address or by name, with a port or without."""
     courier = hired(couriers, allowed.format(receiver.port))
     if reached:
-        await courier.send(receiver.url, "title", "body")
+        await courier.send(receiver.url, "title", "body", trusted=True)
     else:
         assert "not public" in await refused(courier, receiver.url)
     assert receiver.calls == reached
@@ -100,7 +100,7 @@ async def test_what_hangs_is_given_up_and_ended(couriers: list[Courier], receive
     receiver.may_answer.clear()
     assert "1 seconds" in await refused(courier, f"{receiver.url}?rto=60")
     receiver.may_answer.set()
-    await courier.send(receiver.url, "title", "body")
+    await courier.send(receiver.url, "title", "body", trusted=True)
     assert courier.pid != first
 
     async def gone() -> bool:
@@ -112,7 +112,7 @@ async def test_what_hangs_is_given_up_and_ended(couriers: list[Courier], receive
 async def test_many_at_once(couriers: list[Courier], receiver: Receiver) -> None:
     """Each gets its own answer."""
     courier = hired(couriers, "127.0.0.1")
-    sends = [courier.send(receiver.url, "t", f"{number}") for number in range(40)]
+    sends = [courier.send(receiver.url, "t", f"{number}", trusted=True) for number in range(40)]
     bad = [refused(courier, "json://10.0.0.1/") for _ in range(10)]
     await asyncio.gather(*sends, *bad)
     assert sorted(map(int, receiver.bodies)) == list(range(40))
@@ -133,13 +133,13 @@ async def test_a_child_that_is_killed_is_an_answer_too(couriers: list[Courier], 
     os.kill(courier.pid, signal.SIGKILL)
     assert "died" in await waiting
     receiver.may_answer.set()
-    await courier.send(receiver.url, "title", "body")
+    await courier.send(receiver.url, "title", "body", trusted=True)
 
 
 async def test_an_idle_child_ends(couriers: list[Courier], receiver: Receiver) -> None:
     """What it takes of memory is given back."""
     courier = hired(couriers, "127.0.0.1", idle_seconds=0.1)
-    await courier.send(receiver.url, "title", "body")
+    await courier.send(receiver.url, "title", "body", trusted=True)
     pid = courier.pid
     assert pid
 
@@ -148,4 +148,4 @@ async def test_an_idle_child_ends(couriers: list[Courier], receiver: Receiver) -
 
     await until(gone)
     assert courier.pid is None
-    await courier.send(receiver.url, "title", "body")
+    await courier.send(receiver.url, "title", "body", trusted=True)

@@ -106,7 +106,7 @@ class Courier:
             raise NotSent("notice.bad_target", f"This address cannot be used: {answer['error']}.")
         return str(answer["service"])
 
-    async def send(self, url: str, title: str, body: str, *, trusted: bool = True) -> None:
+    async def send(self, url: str, title: str, body: str, *, trusted: bool) -> None:
         """Send one message; raise NotSent when it did not arrive, or nobody can tell.
 
         Only for somebody trusted it goes to the private hosts that are allowed.

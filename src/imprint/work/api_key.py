@@ -6,12 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work.caller import Caller
+from imprint.work.naming import to_camel
 from imprint.work.person import show as show_person
 from imprint.work.prefix import Candidate, picked
 from imprint.work.scope import checked

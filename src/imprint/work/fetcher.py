@@ -41,9 +41,7 @@ class Fetcher:
     sources: dict[str, Source] = field(default_factory=dict)
     http: "dict[bool, httpx2.AsyncClient]" = field(default_factory=dict)
 
-    async def fetch(
-        self, kind: str, place: Place, state: State, since: datetime | None, *, trusted: bool = True
-    ) -> Fetched:
+    async def fetch(self, kind: str, place: Place, state: State, since: datetime | None, *, trusted: bool) -> Fetched:
         """Ask a place for its chapters; raise a Failure, or HostBusy when its host is not to be asked now.
 
         The private hosts that are allowed are for those who look after the machine, and for the bases that they set;

@@ -5,11 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, query
+from imprint.work.naming import to_camel
 from imprint.work.password import hash_password
 from imprint.work.person import Person, add, checked_name, show
 from imprint.work.scope import Role

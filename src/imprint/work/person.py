@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic.alias_generators import to_camel
 
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import first_code
+from imprint.work.naming import to_camel
 from imprint.work.password import hash_password, matches, refuse_weak
 from imprint.work.scope import Role
 

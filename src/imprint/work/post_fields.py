@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel
 
 from imprint.decisions.schedule import BadTime, Late, zone_of
 from imprint.platforms.registry import PLATFORMS
 from imprint.problem import Problem
+from imprint.work.naming import to_camel
 
 LONGEST_OVERRIDES = 100_000
 

@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
-
 from imprint.decisions.schedule import zone_of
 from imprint.decisions.template import refuse
 from imprint.platforms.registry import PLATFORMS
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, query
+from imprint.work.naming import to_camel
 from imprint.work.prefix import Candidate, bounds, picked
 
 FIELDS = ("series", "number", "title", "url")

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic.alias_generators import to_camel
 
 from imprint.decisions.chapter_number import from_name
 from imprint.problem import Problem
@@ -18,6 +17,7 @@ from imprint.store.query import Link, Nothing, query
 from imprint.work import place as places
 from imprint.work import source as sources
 from imprint.work.catalogue import LAST, Place
+from imprint.work.naming import to_camel
 from imprint.work.post import Row
 from imprint.work.prefix import Candidate, picked
 from imprint.work.source import Named

@@ -12,13 +12,13 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from pydantic.alias_generators import to_camel
 
 from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import sign_in_limit
 from imprint.work.caller import Caller
+from imprint.work.naming import to_camel
 from imprint.work.password import matches
 from imprint.work.person import END_ALL, KNOCK
 from imprint.work.secret import hashed, new_token

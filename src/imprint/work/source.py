@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic.alias_generators import to_camel
 
 from imprint.decisions.polling import Priority
 from imprint.engine import circuit
@@ -22,6 +21,7 @@ from imprint.store.query import Link, query
 from imprint.work import place as places
 from imprint.work.catalogue import LAST
 from imprint.work.catalogue import Place as Where
+from imprint.work.naming import to_camel
 from imprint.work.place import Place
 from imprint.work.post import Row
 from imprint.work.prefix import Candidate, picked

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import SecretStr
-from pydantic.alias_generators import to_camel
 
 from imprint.engine import circuit
 from imprint.engine.courier import Courier
@@ -16,6 +15,7 @@ from imprint.settings import Settings
 from imprint.store.credential import MissingKey, Sealed
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
+from imprint.work.naming import to_camel
 from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.vault import TARGET, Vault
 

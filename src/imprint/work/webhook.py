@@ -17,7 +17,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import SecretStr
-from pydantic.alias_generators import to_camel
 
 from imprint.engine.courier import NotSent
 from imprint.engine.wire import Wire
@@ -27,6 +26,7 @@ from imprint.problem import Problem
 from imprint.store.db import Database
 from imprint.store.query import Link, Nothing, query
 from imprint.work import target as targets
+from imprint.work.naming import to_camel
 from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.target import Row
 from imprint.work.tidings import Chapter, Tidings
