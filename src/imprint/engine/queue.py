@@ -32,7 +32,10 @@ from imprint.store.query import Connection, Link, Pool
 
 log = structlog.get_logger()
 
-HEARTBEAT = timedelta(seconds=30)
+# A dead worker's job is taken for dead after the one, and found by an idle worker after the other at the latest:
+# together less than half a minute, so that a lease that has ended is never in nobody's hands for longer.
+HEARTBEAT = timedelta(seconds=15)
+IDLE_LOOK = timedelta(seconds=10)
 RETRY_SETTLES = 0.05  # a job that is put back is in the queue again by then
 RECONNECT_FIRST = timedelta(seconds=0.5)
 RECONNECT_LONGEST = timedelta(seconds=5)
@@ -179,7 +182,12 @@ class Queue:
                     executor_factory=partial(_Executor, entrypoint=entrypoint, queue=self, driver=driver),
                 )(_unused)
             running = asyncio.create_task(
-                manager.run(batch_size=self._batch_size, heartbeat_timeout=HEARTBEAT, max_concurrent_tasks=None)
+                manager.run(
+                    dequeue_timeout=IDLE_LOOK,
+                    batch_size=self._batch_size,
+                    heartbeat_timeout=HEARTBEAT,
+                    max_concurrent_tasks=None,
+                )
             )
             stopped, cut = asyncio.create_task(stop.wait()), asyncio.create_task(broken.wait())
             try:
@@ -210,7 +218,7 @@ class Queue:
             task.cancel()
 
     def later(self, delay: timedelta, driver: Driver) -> None:
-        """Wake the workers when a job that was put back is due; PgQueuer itself would look only after half a minute."""
+        """Wake the workers when a job that was put back is due; else an idle one would look only after a while."""
 
         async def ring() -> None:
             await asyncio.sleep(delay.total_seconds() + RETRY_SETTLES)

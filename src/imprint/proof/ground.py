@@ -99,13 +99,13 @@ class Ground:
     async def plan(self, connection: Link, seconds: Sequence[float]) -> list[UUID]:
         """Plan a post for each of these moments from now, on the accounts in turn, and give the publications."""
         places = range(self.planned, self.planned + len(seconds))
+        self.planned += len(seconds)  # a title is used once, also when nobody can tell whether it was committed
         async with connection.transaction():
             posts = [row.id for row in await POSTS.all(connection, [f"Harbour {place:06}" for place in places])]
             await FILES.run(connection, posts, self.content)
             await READY.run(connection, posts)
             accounts = [self.accounts[place % len(self.accounts)] for place in places]
             made = await PLAN.all(connection, posts, accounts, list(seconds))
-        self.planned += len(seconds)
         return [row.id for row in made]
 
     def hop(self, seconds: float) -> None:
