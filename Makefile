@@ -37,7 +37,7 @@ demo: $(VENV)/.run ## the one-minute story
 	@exec $(BIN)/imprint demo
 
 test: $(VENV)/.test lint ## lint, types, import rules, docs freshness and all tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 prove: $(VENV)/.test ## the long form of every proof, kept in docs/reliability.md; best overnight
 	@$(BIN)/python -m docs.record model prove model

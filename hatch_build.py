@@ -5,6 +5,7 @@ Nothing of it is committed. A second call with the same lock does nothing.
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,13 +19,13 @@ WANTED = {
     "calendar.js": "fullcalendar/index.global.min.js",
     "calendar-locales.js": "@fullcalendar/core/locales-all.global.min.js",
     "uppy.js": "uppy/dist/uppy.min.js",
-    "uppy.css": "uppy/dist/uppy.min.css",
     "uplot.js": "uplot/dist/uPlot.iife.min.js",
     "uplot.css": "uplot/dist/uPlot.min.css",
 }
 LICENCES = ("htmx.org", "fullcalendar", "uppy", "uplot")
 CHECKER = "axe-core/axe.min.js"  # what the tests look at pages with; it stays where npm put it
 MANIFEST = "manifest.json"
+MAP = re.compile(rb"\n//# sourceMappingURL=\S+")  # of a map that is not served
 SORRY = (
     "npm could not bring the scripts of the page: it needs its registry once, while Imprint is installed "
     "(a mirror is set with `npm config set registry`). What npm said:"
@@ -82,7 +83,7 @@ def _put(packages: Path, assets: Path, lock: str) -> None:
     assets.mkdir()
     files = {}
     for name, path in WANTED.items():
-        data = (packages / path).read_bytes()
+        data = MAP.sub(b"", (packages / path).read_bytes())
         stem, _, kind = name.rpartition(".")
         files[name] = f"{stem}.{hashlib.sha256(data).hexdigest()[:12]}.{kind}"
         (assets / files[name]).write_bytes(data)

@@ -203,15 +203,23 @@ def _timers() -> str:
     )
 
 
-def _api() -> str:
+def routes() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Give every route of the API: its method, its path and what the OpenAPI document says of it."""
     app = FastAPI()
     for noun in NOUNS:
         app.include_router(noun.routes)
-    nouns: dict[str, list[Sequence[str]]] = {}
     for method, path, operation in operations(document(app)):
-        row = f"`{method.upper()}`", f"`{path}`", f"`{operation['x-scope']}`", operation["description"].split("\n")[0]
+        yield method.upper(), path, operation
+
+
+def _api() -> str:
+    nouns: dict[str, list[Sequence[str]]] = {}
+    for method, path, operation in routes():
+        row = f"`{method}`", f"`{path}`", f"`{operation['x-scope']}`", operation["description"].split("\n")[0]
         nouns.setdefault(operation["tags"][0], []).append(row)
     parts = [" · ".join(f"[{name}](#{name.replace(' ', '-')})" for name in nouns)]
+    example = (FOLDER / "first-post.sh").read_text(encoding="utf-8").rstrip()
+    parts += ["## From a key to a published post", "This is [first-post.sh](first-post.sh).", f"```sh\n{example}\n```"]
     for name, rows in nouns.items():
         parts += [f"## {name}", _table(("", "path", "needs", ""), rows)]
     return _page(

@@ -29,6 +29,11 @@ def quick_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one more at a time than there are processors: a third of the time a test waits for another process."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the settings and the terminal of the person who runs the tests out of them."""

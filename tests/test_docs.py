@@ -132,6 +132,15 @@ def test_every_query_is_documented() -> None:
         assert all(text.name.startswith(file.removesuffix(".sql") + "_") for text in found)
 
 
+def test_the_example_of_the_api_asks_for_routes_that_exist() -> None:
+    """Find every request of the example, by method and path, in the page about the API."""
+    text = (DOCS / "first-post.sh").read_text(encoding="utf-8")
+    asked = re.findall(r'call (?:-X (\w+) )?[^"\n]*"\$at(/api/[^"]+)"', text)
+    wanted = {(method or "GET", re.sub(r"\$(\w+)", r"{\1}", path)) for method, path in asked}
+    assert len(wanted) == 9
+    assert wanted <= {(method, path) for method, path, *_ in generate.routes()}
+
+
 def test_the_glossary_has_every_word_of_the_lifecycles() -> None:
     """Find every thing and every state in the glossary, the states with the things they are of."""
     words = {row[0] for row in cells(DOCS / "glossary.md", columns=2)}

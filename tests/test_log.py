@@ -16,6 +16,7 @@ from typing import Literal
 from uuid import UUID
 
 import asyncpg
+import httpx2
 import pytest
 import structlog
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -170,6 +171,16 @@ async def test_a_failed_connection_shows_no_password(written: Written, form: For
     shown = written()
     assert shown.count("no database") == 4
     assert CANARY not in shown
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_address_that_is_asked_is_not_written(written: Written, form: Form) -> None:
+    """Feeds of one's own carry their secret in the address, and an HTTP client writes each one that it asks."""
+    configure(form, "debug")
+    asked = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    with httpx2.Client(transport=asked) as http:
+        http.get(f"https://feeds.example/rss?auth={CANARY}")
+    assert CANARY not in written()
 
 
 @pytest.mark.parametrize("form", FORMS)

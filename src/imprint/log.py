@@ -57,6 +57,8 @@ def configure(form: Literal["auto", "human", "json"], level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)  # whoever uses the pool says it, once
+    for client in ("httpx2", "httpcore2"):  # they write every address they ask, and that of a feed may hold a secret
+        logging.getLogger(client).setLevel(logging.WARNING)
     structlog.configure(
         processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -43,7 +43,13 @@ async def serve(database: Database, settings: Settings, opened: socket.socket, s
     sandbox = Standing(settings.home, settings.sandbox_port)
     try:
         await sandbox.resume()
-        await server.serve(database, lambda: house(database, settings, sandbox), opened, stop)
+        await server.serve(
+            database,
+            lambda: house(database, settings, sandbox),
+            opened,
+            stop,
+            grace_seconds=settings.shutdown_seconds,
+        )
     finally:
         await sandbox.close()
 

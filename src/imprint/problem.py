@@ -18,14 +18,15 @@ class Exit(IntEnum):
 
 
 class Problem(Exception):  # noqa: N818 - it is a noun of the glossary, not an accident
-    """Stops what is being done; carries a stable code for programs and a sentence for people."""
+    """Stops what is being done; carries a stable code for programs, a sentence for people, maybe the field at fault."""
 
     exit: ClassVar[Exit] = Exit.FAILED
 
-    def __init__(self, code: str, sentence: str) -> None:
+    def __init__(self, code: str, sentence: str, *, field: str | None = None) -> None:
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
+        self.field = field
 
 
 class BadSettings(Problem):

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from imprint.api.gate import OPEN
 from imprint.api.openapi import operations
 from imprint.sources.contract import Fetched, SetAside
 from imprint.store.wall import Wall
@@ -21,6 +25,8 @@ WORD = "Kittiwake7f3a91"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # What stays the same whoever asks, or is everybody's: a queue, and the circuits of hosts.
 SHARED = {"pgqueuer", "pgqueuer_log", "circuit"}
+# What pages have in their addresses that is nobody's.
+EVERYBODYS = {"platform": "deviantart", "name": "imprint.css"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Call:
     path: str
     scope: str
     body: Any
+    is_page: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,11 @@ class Estate:
 
     person: str
     things: dict[str, Any]
+
+    @property
+    def ids(self) -> set[str]:
+        """Give the ids that only this person's things have; who somebody is they are told themselves."""
+        return {each for each in map(str, self.things.values()) if _UUID.fullmatch(each)} - {self.person}
 
     def calls(self, made: dict[str, Any]) -> Iterator[Call]:
         """Give a request for each route of the document that is not open; raise where one names what nobody made."""
@@ -57,6 +69,19 @@ class Estate:
             yield Call(
                 method.upper(), path, "?".join(filter(None, [filled, "&".join(query)])), operation["x-scope"], body
             )
+
+    def pages(self, app: FastAPI) -> Iterator[Call]:
+        """Give a request for each route that the document leaves out: the pages; raise where one names what is not."""
+        named = {**self.things, **EVERYBODYS}
+        for route in iter_route_contexts(app.routes):
+            if route.include_in_schema or route.path is None:
+                continue
+            path = re.sub(r"{(\w+)}", lambda found: str(named[found[1]]), route.path)
+            asked = [each.alias for each in route.dependant.query_params if each.alias in self.things]
+            query = "&".join(f"{name}={self.things[name]}" for name in asked)
+            scope = (route.openapi_extra or {}).get("x-scope", OPEN)
+            for method in route.methods or ():
+                yield Call(method, route.path, "?".join(filter(None, [path, query])), scope, None, is_page=True)
 
     def _owned(self, example: Any, path: str, name: str = "") -> Any:
         """Put ids of this person's things in the place of those of an example."""

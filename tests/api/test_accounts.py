@@ -20,7 +20,7 @@ async def test_an_account_is_connected_and_looked_after(at: Town) -> None:
     assert answer.status_code == 201
     made = answer.json()["account"]
     assert (made["label"], made["status"], made["isDefault"]) == ("my site", "connected", True)
-    assert [each["name"] for each in made["moves"]] == ["expire", "disable"]
+    assert [each["name"] for each in made["moves"]] == ["disable", "reconnect", "remove"]
     assert SECRET not in answer.text
     path = f"/api/accounts/{made['id']}"
     assert (await ada.post(f"{path}/disable"))["status"] == "disabled"

@@ -229,6 +229,6 @@ async def test_junk_is_never_an_error_of_ours(at: Town) -> None:
         answer = await ada.http.request(method, parts, params=query, content=sent, headers=headers)
         seen.add(answer.status_code)
         assert answer.status_code < 500, (method, parts, query, sent, answer.text)
-        if answer.status_code >= 400:
+        if answer.status_code >= 400 and method != "HEAD":  # which is answered without a body
             assert {"status", "code", "title"} <= answer.json().keys(), (method, parts, sent)
     assert {200, 404, 422} <= seen

@@ -104,11 +104,29 @@ async def test_downloads_are_whole_or_a_part_and_never_a_page(at: Town) -> None:
     for given in ("bytes=0-1,3-4", "lines=1-2", "bytes=-", "x"):
         assert (await ada.http.get(path, headers={"Range": given})).content == PNG
     assert await ada.refused("GET", path, Range="bytes=99999999-") == (416, "content.bad_range")
+    beyond = await ada.call("GET", path, Range="bytes=99999999-")
+    assert beyond.headers["content-range"].startswith("bytes */")
     assert (await ada.http.get(path, headers={"Range": "bytes=0-1", "If-Range": '"other"'})).content == PNG
     for given in (etag, f'"x", W/{etag}', "*"):
         assert (await ada.http.get(path, headers={"If-None-Match": given})).status_code == 304
     assert (await ada.http.get(path, headers={"If-None-Match": '"x"'})).status_code == 200
     assert await ada.refused("GET", f"{path}?variant=thumbnail") == (404, "content.no_variant")
+
+
+async def test_what_a_download_would_be_can_be_asked(at: Town) -> None:
+    """HEAD says what GET would, without the bytes, as programs that download in parts want; a part is for GET alone."""
+    ada = await at.first()
+    path = f"/api/content/{await uploaded(ada)}/download"
+    whole = await ada.http.get(path)
+    for given in ({}, {"Range": "bytes=0-3"}):
+        head = await ada.http.head(path, headers=given)
+        assert (head.status_code, head.content) == (200, b"")
+        for name in ("content-length", "etag", "accept-ranges", "content-type", "content-disposition"):
+            assert head.headers[name] == whole.headers[name], name
+    assert (await ada.http.head(path, headers={"If-None-Match": whole.headers["etag"]})).status_code == 304
+    assert (await ada.http.head(f"/api/content/{uuid4()}/download")).status_code == 404
+    assert (await (await at.visitor()).http.head(path)).status_code == 401
+    assert (await ada.http.head("/api/posts/export")).headers["content-type"].startswith("text/csv")
 
 
 async def test_content_is_looked_after(at: Town) -> None:
@@ -123,7 +141,8 @@ async def test_content_is_looked_after(at: Town) -> None:
         deriver = Deriver(at.database, open_stores(at.settings), maker, at.settings)
         await deriver.derive(Job("derive", file))
     shown = await ada.get(f"/api/content/{file}")
-    assert (shown["status"], {each["name"] for each in shown["moves"]}) == ("processed", {"process", "archive"})
+    assert (shown["status"], len(shown["moves"])) == ("processed", 3)
+    assert {each["name"] for each in shown["moves"]} == {"derive", "archive", "delete"}
     assert "key" not in shown["objects"][0]
     variants = (await ada.get(f"/api/content/{file}/variants"))["items"]
     assert {each["status"] for each in variants if each["wanted"]} == {"processed"}

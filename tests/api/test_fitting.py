@@ -42,4 +42,10 @@ async def test_a_member_cannot_name_an_address_of_the_machine(at: Town) -> None:
     made = await bob.post("/api/accounts", {"platform": "webhook", "answers": outside}, 201)
     again = f"/api/accounts/{made['account']['id']}/reconnect"
     assert await bob.refused("POST", again, {"answers": inside}) == (422, "wire.address_not_allowed")
+    for path, given, field in (
+        (again, {"answers": inside}, "answers"),
+        ("/api/webhooks", {"url": inside["url"]}, "url"),
+    ):
+        assert (await bob.call("POST", path, given)).json()["field"] == field
+        assert (await bob.call("POST", path, given, **{"Idempotency-Key": "once"})).json()["field"] == field
     assert (await ada.post("/api/accounts", {"platform": "webhook", "answers": inside}, 201))["account"]

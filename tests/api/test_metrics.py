@@ -17,6 +17,15 @@ async def test_this_machine_may_ask_without_a_key(at: Town) -> None:
         assert await anybody.refused("GET", "/metrics", None, **{name: "203.0.113.5"}) == (401, "signed_out")
 
 
+async def test_a_name_that_leads_here_is_not_this_machine(at: Town) -> None:
+    """A page of somebody else whose name leads here is refused; localhost and loopback addresses are not."""
+    anybody = await at.visitor()
+    for host in ("rebound.example:8400", "127.0.0.1.rebound.example", "localhost.example", "[::1", "192.0.2.1", ""):
+        assert await anybody.refused("GET", "/metrics", None, Host=host) == (401, "signed_out"), host
+    for host in ("localhost:8400", "LOCALHOST", "127.0.0.2", "[::1]:8400"):
+        assert (await anybody.call("GET", "/metrics", None, Host=host)).status_code == 200, host
+
+
 async def test_behind_an_address_of_its_own_it_takes_a_key(database: Database, database_url: str, home: Path) -> None:
     """With system:read, which only an administrator can give."""
     async with town(database, database_url, home, IMPRINT_PUBLIC_URL="https://art.example") as at:

@@ -25,7 +25,7 @@ async def test_a_post_from_its_first_word_to_its_schedule_and_back(at: Town) -> 
     author = Author(at.database, "operator")
     account = str(await author.account(default=True))
     made = await ada.post("/api/posts", {"title": "A lighthouse", "tags": ["sea"], "zone": "Europe/Berlin"}, 201)
-    assert (made["status"], made["tags"], made["moves"][0]["name"]) == ("review", ["sea"], "approve")
+    assert (made["status"], made["tags"], made["moves"][0]["name"]) == ("review", ["sea"], "ready")
     path = f"/api/posts/{made['id']}"
     changed = await ada.patch(path, {"title": "A lighthouse at dusk", "revision": made["revision"]})
     assert changed["title"] == "A lighthouse at dusk"

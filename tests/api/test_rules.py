@@ -39,16 +39,17 @@ async def test_what_could_not_become_a_post_is_refused(at: Town) -> None:
     series, account = await scene(at.database)
     gallery = str(await Author(at.database, "operator").account("gallery", "deviantart"))
     good = {"seriesId": series, "accounts": [account]}
-    for given, code, words in (
-        ({**good, "title": "{{series}} {number}"}, "rule.bad_template", "one brace on each side, such as {series}"),
-        ({**good, "body": "{chapter}"}, "rule.unknown_field", "There is no field {chapter}; there are {series}"),
-        ({**good, "tags": ["{series"]}, "rule.bad_template", "do not pair"),
-        ({**good, "accounts": [account, gallery]}, "rule.needs_file", "deviantart takes no post without a file"),
-        ({**good, "zone": "Nowhere/At_all"}, "schedule.no_zone", ""),
-        ({**good, "delaySeconds": -1}, "request.invalid", ""),
+    for given, field, code, words in (
+        ({**good, "title": "{{series}} {number}"}, "title", "rule.bad_template", "one brace on each side"),
+        ({**good, "body": "{chapter}"}, "body", "rule.unknown_field", "There is no field {chapter}; there are"),
+        ({**good, "tags": ["{series"]}, "tags", "rule.bad_template", "do not pair"),
+        ({**good, "accounts": [account, gallery]}, "accounts", "rule.needs_file", "takes no post without a file"),
+        ({**good, "zone": "Nowhere/At_all"}, "zone", "schedule.no_zone", ""),
+        ({**good, "delaySeconds": -1}, "delaySeconds", "request.invalid", ""),
     ):
         answer = await ada.call("POST", "/api/rules", given)
         assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
+        assert answer.json()["field"] == field
         assert words in answer.json()["title"]
     assert (await ada.get("/api/rules"))["items"] == []
     bob = await at.invited(ada, "bob")

@@ -22,6 +22,6 @@ async def test_a_sandbox_account_is_one_request(database: Database, database_url
 
 
 async def test_an_imprint_without_a_sandbox_says_so(at: Town) -> None:
-    """A server that was started without one names the command that starts one."""
+    """A server can run without one."""
     ada = await at.first()
     assert await ada.refused("POST", "/api/sandbox-account") == (409, "sandbox.none")

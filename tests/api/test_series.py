@@ -81,7 +81,7 @@ async def test_a_series_is_added_asked_and_read(database: Database, database_url
         path = f"/api/series/{made['id']}"
         (source,) = (await ada.get(f"{path}/sources"))["items"]
         assert (source["status"], source["languages"], source["error"]) == ("active", ["en"], None)
-        assert names(source) == ["rest", "disable", "poll"]
+        assert names(source) == ["disable", "poll", "remove"]
         polled = await asked(at, ada, source["id"])
         assert (polled["releases"], polled["error"], polled["lastWorkedAt"] is not None) == (5, None, True)
         now = await ada.get(path)
@@ -108,7 +108,7 @@ async def test_a_source_is_looked_after(at: Town) -> None:
     (source,) = (await ada.get(f"/api/series/{series}/sources"))["items"]
     path = f"/api/sources/{source['id']}"
     off = await ada.post(f"{path}/disable")
-    assert (off["status"], names(off)) == ("disabled", ["enable"])
+    assert (off["status"], names(off)) == ("disabled", ["enable", "remove"])
     assert await ada.refused("POST", f"{path}/disable") == (409, "source.disabled")
     assert await ada.refused("POST", f"{path}/poll") == (409, "source.disabled")
     assert (await ada.post(f"{path}/enable"))["status"] == "active"

@@ -22,7 +22,16 @@ async def test_a_webhook_lives_its_life(at: Town) -> None:
         assert (await ada.patch(path, {"events": ["published", "chapter"]}))["events"] == ["published", "chapter"]
         assert (await ada.post(f"{path}/disable"))["disabled"] is True
         assert (await ada.post(f"{path}/enable"))["moves"][0]["name"] == "disable"
-        for method, where in (("GET", path), ("POST", f"{path}/test"), ("DELETE", path), ("POST", f"{path}/disable")):
+        turned = await ada.post(f"{path}/rotate")
+        assert (turned["secret"] != made["secret"], turned["secret"][:6]) == (True, "whsec_")
+        assert "rotate" in {each["name"] for each in turned["moves"]}
+        assert (await ada.post(f"{path}/test"))["sent"] is True
+        assert len(receiver.headers[-1]["webhook-signature"].split()) == 2
+        assert turned["secret"] not in str(await ada.get("/api/webhooks"))
+        receiver.status = 410
+        assert await ada.refused("POST", f"{path}/test") == (424, "webhook.gone")
+        assert (await ada.get(path))["disabled"] is True  # as the sentence says
+        for method, where in (("GET", path), ("POST", f"{path}/test"), ("DELETE", path), ("POST", f"{path}/rotate")):
             assert await bob.refused(method, where) == (404, "webhook.missing")
         status, _ = await bob.refused("POST", "/api/webhooks", {"url": url})
         assert status in {409, 422}  # nobody but an administrator reaches into the machine

@@ -1,10 +1,13 @@
 """The calendar in a real browser: an empty one says what to do, a full one can be dragged, and changes by itself."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from playwright.async_api import expect
 
+from tests.api.visitor import Visitor
 from tests.browser.world import World
+from tests.waiting import until
 from tests.work.posts import Author
 
 
@@ -39,7 +42,7 @@ async def test_from_an_empty_calendar_to_a_published_post(at: World) -> None:
 
 
 async def test_a_post_is_dragged_to_another_day_and_back(at: World) -> None:
-    """The API is asked, the message offers to undo, and the time of day stays."""
+    """The API is asked, the message offers to undo, and the time of day stays; in a week, and without a mouse, too."""
     ada = await at.town.first()
     author = Author(at.database, "operator")
     account = await author.account(default=True)
@@ -63,7 +66,58 @@ async def test_a_post_is_dragged_to_another_day_and_back(at: World) -> None:
     await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_role("status")).to_contain_text("is back")
     (back,) = (await ada.get(f"/api/posts/{post}"))["publications"]
-    assert back["scheduledAt"] == before["actualPublishAt"]
+    assert back["scheduledAt"] == before["scheduledAt"]  # the random seconds have not added up
+    await window.go(f"/#timeGridWeek/{due.date()}")
+    slot = await page.locator(".fc-timegrid-slot-lane").first.bounding_box()
+    await entry.scroll_into_view_if_needed()
+    box = await entry.bounding_box()
+    assert slot
+    assert box
+    await page.mouse.move(box["x"] + 10, box["y"] + 8)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 10, box["y"] + 8 - slot["height"], steps=4)
+    await page.mouse.move(box["x"] + 10, box["y"] + 8 - 2 * slot["height"], steps=4)
+    await page.mouse.up()
+    await until(lambda: _goes(ada, post, due - timedelta(hours=1)))
+    await entry.focus()
+    await page.keyboard.press("Shift+ArrowDown")
+    await until(lambda: _goes(ada, post, due - timedelta(minutes=30)))
+    await expect(entry).to_be_focused()
+    await entry.click()
+    await page.wait_for_url(f"**/posts/{post}")
+    await page.go_back()
+    await expect(page.locator(".fc-timegrid-slot-lane").first).to_be_visible()  # where one was
+
+
+async def _goes(ada: Visitor, post: UUID, at: datetime) -> bool:
+    """Say whether a post is planned for this time."""
+    (now,) = (await ada.get(f"/api/posts/{post}"))["publications"]
+    return datetime.fromisoformat(now["scheduledAt"]) == at
+
+
+async def test_a_full_day_is_short_and_shows_what_matters(at: World) -> None:
+    """However many there are, a month stays small; what failed is among those one sees, and one line leads to all."""
+    ada = await at.town.first()
+    author = Author(at.database, "operator")
+    failed = await author.brought("failed")
+    await author.account(default=True)
+    due = _noon(2)
+    rows = [f"Wave {each},article,Words.,{due:%Y-%m-%dT%H:%M}" for each in range(30)]
+    sheet = "\r\n".join(["title,kind,body,time", *rows])
+    told = await ada.post("/api/posts/import", {"csv": sheet, "zone": "UTC", "check": False})
+    assert told["imported"] == 30
+    async with at.database.transaction("scenery", "on the same day") as connection:
+        await connection.execute(
+            "UPDATE publication SET scheduled_at = $2, due_at = $2 WHERE post_id = $1", failed, due + timedelta(hours=1)
+        )
+    window = await at.window(ada)
+    page = window.page
+    await window.go(f"/#dayGridMonth/{due.date()}")
+    day = page.locator(f'td[data-date="{due.date()}"] .fc-daygrid-event')
+    await expect(day).to_have_count(5)
+    await expect(day.locator(".entry-sign").filter(has_text="✖")).to_have_count(1)
+    await page.get_by_role("link", name="27 more").click()
+    await expect(page.locator(".fc-list-event")).to_have_count(31)
 
 
 async def test_what_others_change_is_seen_without_a_reload(at: World) -> None:

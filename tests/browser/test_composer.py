@@ -7,6 +7,7 @@ from functools import partial
 
 from playwright.async_api import FilePayload, Page, Route, expect
 
+from tests.api.visitor import PASSWORD
 from tests.browser.world import Window, World
 from tests.waiting import until
 
@@ -124,6 +125,12 @@ async def test_a_post_is_written_tried_on_and_published(at: World) -> None:
     assert (written["overrides"], written["zone"]) == ({"wordpress": {"title": "At dusk"}}, "Europe/Berlin")
     await page.reload()
     await expect(page.get_by_label("Title on wordpress")).to_have_value("At dusk")
+    window.expect("422")
+    for at_field, told in (("", "Say when"), ("2020-01-01T10:00", "at least 1 hour ahead")):
+        await page.get_by_label("Goes out").fill(at_field)
+        await page.get_by_role("button", name="Schedule").click()
+        await expect(page.locator(".field-problem")).to_contain_text(told)
+        await expect(page.locator(".field-problem")).to_have_count(1)  # the mistake before is forgotten
     async with at.worker():
         await page.get_by_role("button", name="Publish now").click()
         await page.wait_for_url(f"**/posts/{post}")
@@ -192,3 +199,17 @@ async def test_what_cannot_be_kept_is_said_and_kept_later(at: World) -> None:
     await page.get_by_role("button", name="Ready").click()
     window.expect("409")
     await expect(page.get_by_text("A post needs at least one file.")).to_be_visible()
+    window.expect("422", "401")
+    await page.get_by_label("Tags").fill(f"sea, {'long' * 100}")
+    await expect(page.locator("#tags + .field-problem")).to_contain_text("at most 200")
+    await page.get_by_label("Tags").fill("sea")
+    await saved(page)
+    await ada.delete("/api/session")
+    await page.get_by_label("Description").fill("Written after the session had ended.")
+    await page.wait_for_url("**/sign-in?next=**")
+    await page.get_by_label("Name").fill("ada")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.wait_for_url(f"**/posts/{post}/edit")
+    await expect(page.get_by_label("Description")).to_have_value("Written after the session had ended.")
+    await saved(page)

@@ -41,5 +41,5 @@ async def test_a_member_is_told_that_it_is_not_for_them(at: World) -> None:
     window = await at.window(bob, phone=True)
     window.expect("403")
     await window.go("/health")
-    await expect(window.page.get_by_text("This needs system:read, which you do not have.")).to_be_visible()
+    await expect(window.page.get_by_text("Your role does not include this page.")).to_be_visible()
     assert await window.page.locator("a[href='/health']").count() == 0

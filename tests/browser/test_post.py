@@ -16,7 +16,11 @@ async def test_a_post_goes_out_before_ones_eyes(at: World) -> None:
     page = window.page
     await window.go(f"/posts/{post}")
     await page.evaluate("window.sameAsBefore = true")
-    await page.get_by_role("button", name="Ready").click()
+    await page.get_by_text("Text of the article").click()
+    await page.get_by_role("button", name="Ready").press("Enter")
+    await expect(page.locator("#state")).to_be_focused()  # what was pressed is gone; the keyboard is not lost
+    await expect(page.get_by_text("Words.")).to_be_visible()  # what was opened stays open
+    await expect(page.get_by_role("link", name="Posts", exact=True)).to_have_attribute("aria-current", "true")
     await page.get_by_role("button", name="Publish now").click()
     await expect(page.locator(".ahead")).to_contain_text("Next:")
     await expect(page.locator(".story").first).to_contain_text("It was planned")
@@ -44,6 +48,8 @@ async def test_an_unknown_outcome_is_one_question(at: World) -> None:
     publication = await author.publication(post)
     window = await at.window(ada)
     page = window.page
+    await window.go("/posts")
+    await expect(page.locator(".rows .badge")).to_contain_text("unknown")  # and not failed: nobody knows
     await window.go(f"/posts/{post}")
     await expect(page.get_by_role("heading", name="Is it out on")).to_be_visible()
     await expect(page.get_by_role("link", name="Edit")).to_have_count(0)

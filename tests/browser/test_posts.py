@@ -61,6 +61,7 @@ async def test_posts_are_found_chosen_and_planned_one_after_the_other(at: World)
     async with at.worker():
         await page.get_by_label("Choose Snow").check()
         await page.get_by_role("button", name="Publish now").click()
+        await page.get_by_role("dialog").get_by_role("checkbox").check()
         await page.get_by_role("button", name="Go on").click()
         await expect(page.get_by_text("No post is like that.")).to_be_visible()
         await page.get_by_label("State").select_option("published")

@@ -227,7 +227,7 @@ async def test_files_that_take_time(running: Sandbox, login: MastodonLogin) -> N
     with pytest.raises(Refused):
         await MASTODON.publish(http(), login, made)
     with pytest.raises(NotYet) as seen:
-        await MASTODON.check(http(), login, made)
+        await Mastodon(ready_looks=()).check(http(), login, made)
     assert (seen.value.code, seen.value.uploads_gone) == ("mastodon.processing", False)
     await MASTODON.check(http(), login, made)
     await MASTODON.publish(http(), login, made)
@@ -240,6 +240,14 @@ async def test_files_that_take_time(running: Sandbox, login: MastodonLogin) -> N
             await MASTODON.check(Recorded(answer({}, status)), LOGIN, ready())
     with pytest.raises(NotYet):
         await MASTODON.publish(Recorded(), LOGIN, work())
+
+
+async def test_a_file_is_waited_for(running: Sandbox, login: MastodonLogin) -> None:
+    """An instance that is still at work is asked again within the attempt, which is then none that failed."""
+    running.sites["mastodon"].switch("slow_media", on=True)
+    made = await uploaded(login)
+    await Mastodon(ready_looks=(0, 0)).check(http(), login, made)
+    await MASTODON.publish(http(), login, made)
 
 
 async def test_a_key_lasts_an_hour(running: Sandbox, login: MastodonLogin) -> None:

@@ -47,6 +47,26 @@ async def test_every_page_has_a_strict_policy(at: Town) -> None:
         assert not re.search(r"<script(?! src=)|\son\w+=|style=|javascript:|//(?!www\.w3)", answer.text), path
 
 
+async def test_scripts_come_packed_to_who_can_unpack_them(at: Town) -> None:
+    """The same bytes, a third of the way; who cannot unpack gets them as they are."""
+    ada = await at.first()
+    home = await ada.http.get("/", headers=BROWSER)
+    (script,) = re.findall(r"/assets/calendar\.\w+\.js", home.text)
+    packed = await ada.http.get(script, headers={"Accept-Encoding": "gzip"})
+    plain = await ada.http.get(script, headers={"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.content == plain.content
+    assert int(packed.headers["content-length"]) * 3 < int(plain.headers["content-length"])
+
+
+async def test_who_is_signed_out_comes_back_to_the_page_and_not_to_a_part_of_it(at: Town) -> None:
+    """A fragment that is refused leads to the sign-in, and from there to the page it belongs to."""
+    part = {"HX-Request": "true", "HX-Current-URL": f"{at.url}/posts?status=review"}
+    answer = await (await at.visitor()).http.get("/posts/rows", headers=part)
+    assert answer.headers["hx-redirect"] == "/sign-in?next=/posts"
+
+
 async def test_somebody_who_is_nowhere_is_told_so_in_their_language(at: Town) -> None:
     """A person gets a page, a program JSON, and a fragment a sentence."""
     ada = await at.first()

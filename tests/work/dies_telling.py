@@ -3,6 +3,7 @@
 The steps are: before a transaction, before its commit and after it; before a message is sent, and after.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -35,9 +36,9 @@ def telling(steps: Steps) -> None:
     setattr(Courier, "send", sending)  # noqa: B010 - mypy does not let a method be assigned
     call = webhook.call
 
-    async def calling(wire: Wire, address: SecretStr, key: UUID, body: str) -> None:
+    async def calling(wire: Wire, address: SecretStr, key: UUID, body: str, now: datetime) -> None:
         steps.take()
-        await call(wire, address, key, body)
+        await call(wire, address, key, body, now)
         steps.take()
 
     setattr(webhook, "call", calling)  # noqa: B010 - as above

@@ -406,7 +406,7 @@ async def test_a_lost_answer_costs_the_sign_in_and_is_said_plainly(gallery: Gall
     gallery.sandbox.faults.next(fault, TOKEN_CALLS)
     with pytest.raises(SignInAgain) as lost:
         await gallery.signed_in(gallery.account, refused=1)
-    assert "imprint account reconnect" in lost.value.sentence
+    assert "connect the account anew" in lost.value.sentence
     account = await gallery.show(gallery.account)
     assert (account.status, account.waiting) == ("reconnect", 1)
     assert account.trouble == lost.value.sentence

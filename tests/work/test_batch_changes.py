@@ -111,7 +111,7 @@ async def test_deleted(author: Author, rhythm: Rhythm) -> None:
     assert refused.value.code == "batch.on_its_way"
     assert [state for state, _ in await rhythm.states(batch)] == ["running", "pending", "pending"]
     await rhythm.end(lease, "no_answer")
-    with pytest.raises(Problem, match="imprint resolve"):
+    with pytest.raises(Problem, match="resolve that first"):
         await delete(author.database, OWNER, batch)
     await rhythm.read(
         "UPDATE publication SET status = 'failed', error_code = 'e', look_at = NULL, left_at = NULL WHERE id = $1",

@@ -285,7 +285,7 @@ async def test_22_crash_after_the_rotation(today: Stage) -> None:
     await play.publish(publication)
     status, trouble = await play.read("SELECT ARRAY[status, trouble] FROM account WHERE id = $1", account)
     assert status == "reconnect"
-    assert "imprint account reconnect" in trouble
+    assert "connect the account anew" in trouble
     assert (await play.state(publication), await play.column("due_at", publication)) == ("pending", due)
     await play.publish(publication)
     fresh = DeviantArtLogin.model_validate_json(play.box.login(DEVIANTART, "burning"))

@@ -117,7 +117,7 @@ async def test_a_request_is_taken_over_from_a_server_that_died(database: Databas
 
     async def dies() -> Answered:
         async with database.connection() as connection:
-            await connection.execute("UPDATE idempotency SET began_at = began_at - interval '1 hour'")
+            await connection.execute("UPDATE idempotency SET running_until = running_until - interval '1 hour'")
         assert await idempotency.once(database, ada, "k", b"r", works) == Answered(200, "a", b"second")
         return Answered(200, "a", b"first")
 

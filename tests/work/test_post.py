@@ -76,7 +76,7 @@ async def test_a_new_post_is_in_review_and_keeps_every_field(author: Author) -> 
     [
         ({"titel": "x"}, "titel: is not a field of a post."),
         ({"title": "x" * 501}, "title: "),
-        ({"title": "a\x00b"}, "title: it holds characters that are none."),
+        ({"title": "a\x00b"}, "title: it contains a NUL character or an unpaired surrogate, which cannot be stored."),
         ({"title": "\ud800"}, "title: "),
         ({"kind": "film"}, "kind: "),
         ({"tags": ["a", " "]}, "tags.1: "),

@@ -72,6 +72,11 @@ async def test_what_is_due_goes_out(play: Stage, on: str) -> None:
     of = "SELECT p.status FROM post p JOIN publication u ON u.post_id = p.id WHERE u.id = $1"
     assert await play.read(of, publication) == "published"
     assert await play.read("SELECT outcome FROM attempt WHERE publication_id = $1", publication) == "published"
+    moved = """SELECT array_agg(a.actor || coalesce(a.reason, '') ORDER BY a.id) FROM audit a JOIN publication u
+        ON a.row_id = u.post_id WHERE u.id = $1 AND a.target IN ('uploading', 'publishing', 'published')"""
+    said = await play.read(moved, publication)
+    assert len(said) == 3
+    assert not [each for each in said if each.startswith("database user")]
 
 
 async def test_a_lost_answer_is_found(play: Stage) -> None:

@@ -113,6 +113,37 @@ async def test_what_happens_is_told_as_the_standard_says(at: Readers) -> None:
     assert await at.due() == []
 
 
+def signers(at: Readers, *secrets: str) -> list[bool]:
+    """Say which secrets a receiver could have to believe the last message."""
+    headers, body = at.receiver.headers[-1], at.receiver.raw[-1]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    keys = [b64decode(each.removeprefix("whsec_")) for each in secrets]
+    found = ["v1," + b64encode(hmac.digest(key, signed, sha256)).decode() for key in keys]
+    return [each in headers["webhook-signature"].split(" ") for each in found]
+
+
+async def test_after_a_rotation_old_and_new_sign_for_a_day(at: Readers) -> None:
+    """Whoever has not been told of the new secret loses nothing; by the database's clock the old ones end."""
+    made = await hooked(at, "failed")
+    hook = made.webhook.id
+    second, third = [await webhook.rotate(at.database, at.vault, ADA, hook) for _ in range(2)]
+    for each in (second, third):
+        assert each.secret not in repr(each)
+    secrets = (third.secret, second.secret, made.secret)
+    for hours, good in ((23, [True, True, True]), (25, [True, False, False])):
+        await at.pass_time(timedelta(hours=hours))
+        await publication(at, "failed")
+        await at.deliver()
+        assert signers(at, *secrets) == good
+    for _ in range(webhook.MOST_OLD + 3):
+        last = await webhook.rotate(at.database, at.vault, ADA, hook)
+    await webhook.try_out(at.database, at.vault, Wire(), ADA, hook)
+    assert len(at.receiver.headers[-1]["webhook-signature"].split(" ")) == webhook.MOST_OLD + 1
+    assert signers(at, last.secret) == [True]
+    with pytest.raises(Problem, match="no such webhook"):
+        await webhook.rotate(at.database, at.vault, "bob", hook)
+
+
 async def test_only_chosen_events_are_told(at: Readers) -> None:
     """And those of a disabled webhook are not made up for."""
     made = await hooked(at, "failed")

@@ -8,10 +8,10 @@ from fastapi import Response
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from imprint.api import offers
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, Text, shape
 from imprint.api.site import Base, Here, Me, Site
-from imprint.lifecycles.account import ACCOUNT
 from imprint.platforms.registry import PLATFORMS
 from imprint.problem import Problem
 from imprint.work import account as accounts
@@ -133,7 +133,7 @@ class Returned(Given):
 async def listed(site: Here, me: Me) -> dict[str, Any]:
     """List one's accounts."""
     async with site.database.connection() as connection:
-        return {"items": [told(each) for each in await accounts.listed(connection, me.owner)]}
+        return {"items": [told(me, each) for each in await accounts.listed(connection, me.owner)]}
 
 
 @routes.get("/accounts/platforms", response_model=Platforms, openapi_extra=READ)
@@ -168,7 +168,7 @@ async def connect(site: Here, me: Me, base: Base, response: Response, given: Con
         base + RETURN_PATH,
         label=given.label,
     )
-    return _begun(result, response)
+    return _begun(me, result, response)
 
 
 @routes.post("/accounts/finish", response_model=Account, openapi_extra=WRITE)
@@ -197,7 +197,7 @@ async def reconnect(
     result = await accounts.reconnect(
         site.database, site.vault, site.wire(me), me.owner, account, given.answers, base + RETURN_PATH
     )
-    return _begun(result, response)
+    return _begun(me, result, response)
 
 
 @routes.post("/accounts/{account}/default", response_model=Account, openapi_extra=WRITE)
@@ -232,12 +232,12 @@ async def remove(site: Here, me: Me, account: UUID, *, cancelWaiting: bool = Fal
 
 async def finished(site: Site, me: Caller, returned_to: str) -> dict[str, Any]:
     """End an errand, and give the account that is connected by it."""
-    return told(await accounts.finish(site.database, site.vault, site.wire(me), me.owner, returned_to))
+    return told(me, await accounts.finish(site.database, site.vault, site.wire(me), me.owner, returned_to))
 
 
 async def _show(site: Site, me: Caller, account: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return told(await accounts.show(connection, me.owner, account))
+        return told(me, await accounts.show(connection, me.owner, account))
 
 
 def _refuse_machine(me: Caller, platform: str) -> None:
@@ -245,14 +245,13 @@ def _refuse_machine(me: Caller, platform: str) -> None:
         raise Problem("account.administrators_only", f"Only an administrator connects a {platform} of this machine.")
 
 
-def _begun(result: accounts.Account | Waiting, response: Response) -> dict[str, Any]:
+def _begun(me: Caller, result: accounts.Account | Waiting, response: Response) -> dict[str, Any]:
     if isinstance(result, Waiting):
         response.status_code = 202
         return {"account": None, "url": result.url, "expiresAt": result.expires_at}
-    return {"account": told(result), "url": None, "expiresAt": None}
+    return {"account": told(me, result), "url": None, "expiresAt": None}
 
 
-def told(account: accounts.Account) -> dict[str, Any]:
-    """Give an account as the API tells of it, with the moves that are open to it."""
-    moves = [{"name": a.name, "to": str(a.target), "why": a.why} for a in ACCOUNT.open_to(account.status)]
-    return {**account.as_data(), "moves": moves}
+def told(me: Caller, account: accounts.Account) -> dict[str, Any]:
+    """Give an account as the API tells of it, with the moves that are open to who asks."""
+    return {**account.as_data(), "moves": offers.of_account(me, account.status, default=account.is_default)}

@@ -51,7 +51,14 @@ class Door:
         self._building = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request; one that is cut off when we stop ends quietly, since nobody is there any more."""
+        try:
+            await self._let_in(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._stop.is_set():
+                raise
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # there are no web sockets here: the server closes it
         scope[STOP] = self._stop  # what would go on without an end must know when it is to end

@@ -17,6 +17,7 @@ from imprint.api.site import Here, Me
 from imprint.decisions.schedule import parse, zone_of
 from imprint.work import batch as batches
 from imprint.work import schedule
+from imprint.work.caller import Caller
 from imprint.work.fitting import Fitting
 from imprint.work.schedule import Changed
 from imprint.work.scope import Scope
@@ -111,7 +112,7 @@ async def listed(
     after = cursor.read(cursor_) or batches.LAST
     async with site.database.connection() as connection:
         found = await batches.listed(connection, me.owner, after=after, limit=limit + 1)
-    return cursor.page(found, limit, [_told(each) for each in found])
+    return cursor.page(found, limit, [_told(me, each) for each in found])
 
 
 @routes.post("/batches", response_model=BatchShown, status_code=201, openapi_extra=WRITE)
@@ -129,32 +130,32 @@ async def create(site: Here, me: Me, given: Create) -> dict[str, Any]:
         zone=wall.key,
         fitting=Fitting(site.vault),
     )
-    return _shown(shown)
+    return _shown(me, shown)
 
 
 @routes.get("/batches/{batch}", response_model=BatchShown, openapi_extra=READ)
 async def show(site: Here, me: Me, batch: UUID) -> dict[str, Any]:
     """Show one batch, which moves are open to it, and when each of its publications went or goes."""
     async with site.database.connection() as connection:
-        return _shown(await batches.show(connection, me.owner, batch))
+        return _shown(me, await batches.show(connection, me.owner, batch))
 
 
 @routes.post("/batches/{batch}/pause", response_model=BatchShown, openapi_extra=WRITE)
 async def pause(site: Here, me: Me, batch: UUID) -> dict[str, Any]:
     """Let nothing more of a batch go until it is resumed; what is on its way goes on."""
-    return _shown(await batches.pause(site.database, me.owner, batch))
+    return _shown(me, await batches.pause(site.database, me.owner, batch))
 
 
 @routes.post("/batches/{batch}/resume", response_model=BatchShown, openapi_extra=WRITE)
 async def resume(site: Here, me: Me, batch: UUID) -> dict[str, Any]:
     """Let a batch go on: the next one goes at its time, or now if that is over."""
-    return _shown(await batches.resume(site.database, me.owner, batch))
+    return _shown(me, await batches.resume(site.database, me.owner, batch))
 
 
 @routes.post("/batches/{batch}/arrange", response_model=BatchShown, openapi_extra=WRITE)
 async def arrange(site: Here, me: Me, batch: UUID, given: BatchOrder) -> dict[str, Any]:
     """Put what waits for its turn into another order."""
-    return _shown(await batches.arrange(site.database, me.owner, batch, given.order))
+    return _shown(me, await batches.arrange(site.database, me.owner, batch, given.order))
 
 
 @routes.post("/batches/{batch}/stop", response_model=Cancelled, openapi_extra=WRITE)
@@ -169,13 +170,13 @@ async def delete(site: Here, me: Me, batch: UUID) -> dict[str, Any]:
     return _cancelled(await batches.delete(site.database, me.owner, batch))
 
 
-def _told(batch: batches.Batch) -> dict[str, Any]:
+def _told(me: Caller, batch: batches.Batch) -> dict[str, Any]:
     moves = [{"name": each.name, "to": each.to, "why": each.why} for each in batch.moves]
-    return {**batch.as_data(), "moves": moves}
+    return {**batch.as_data(), "moves": moves if Scope.POSTS_WRITE in me.scopes else []}
 
 
-def _shown(shown: batches.Shown) -> dict[str, Any]:
-    return {**_told(shown.batch), "members": [each.as_data() for each in shown.members]}
+def _shown(me: Caller, shown: batches.Shown) -> dict[str, Any]:
+    return {**_told(me, shown.batch), "members": [each.as_data() for each in shown.members]}
 
 
 def _cancelled(changed: list[Changed]) -> dict[str, Any]:

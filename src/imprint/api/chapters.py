@@ -5,13 +5,14 @@ from uuid import UUID
 
 from fastapi import Path, Query
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Opening, pages, shape
 from imprint.api.site import Here, Me
 from imprint.store.query import Link
 from imprint.work import series as serials
+from imprint.work.caller import Caller
 from imprint.work.scope import Scope
 
 routes = router("chapters")
@@ -70,7 +71,7 @@ async def listed(
     async with site.database.connection() as connection:
         after = cursor.read_number(cursor_)
         found = await serials.chapters(connection, me.owner, series, limit + 1, after=after)
-        return cursor.numbered(found, limit, await _told(connection, found[:limit]))
+        return cursor.numbered(found, limit, await _told(me, connection, found[:limit]))
 
 
 @routes.get("/series/{series}/chapters/{chapter}", response_model=Chapter, openapi_extra=READ)
@@ -78,18 +79,22 @@ async def show(site: Here, me: Me, series: UUID, chapter: Annotated[int, Path(ge
     """Show one chapter, its releases, and which moves are open to it."""
     async with site.database.connection() as connection:
         found = await serials.chapter(connection, me.owner, series, chapter)
-        return (await _told(connection, [found]))[0]
+        return (await _told(me, connection, [found]))[0]
 
 
-async def _told(connection: Link, found: list[serials.Chapter]) -> list[dict[str, Any]]:
+async def _told(me: Caller, connection: Link, found: list[serials.Chapter]) -> list[dict[str, Any]]:
     releases = await serials.releases(connection, found)
     return [
-        {**each.as_data(), "releases": [one.as_data() for one in releases[each.id]], "moves": [_move(each)]}
+        {
+            **each.as_data(),
+            "releases": [one.as_data() for one in releases[each.id]],
+            "moves": offers.to(me, Scope.SERIES_WRITE, [_move(each)]),
+        }
         for each in found
     ]
 
 
-def _move(chapter: serials.Chapter) -> dict[str, str]:
+def _move(chapter: serials.Chapter) -> tuple[str, str]:
     if chapter.read_at is None:
-        return {"name": "read", "why": "the person has read it"}
-    return {"name": "unread", "why": "the person has not read it after all"}
+        return "read", "the person has read it"
+    return "unread", "the person has not read it after all"

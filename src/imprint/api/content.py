@@ -5,14 +5,15 @@ from uuid import UUID
 
 from fastapi import Query
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Opening, Shape, pages, shape
 from imprint.api.site import Here, Me
-from imprint.lifecycles.content import CONTENT, ContentStatus
+from imprint.lifecycles.content import ContentStatus
 from imprint.work import collection
 from imprint.work import content as contents
+from imprint.work.caller import Caller
 from imprint.work.content import Kept, Line, Listed, camel
 from imprint.work.scope import Scope
 
@@ -58,7 +59,8 @@ async def listed(
         found = await collection.listed(
             connection, me.owner, status=status, after=cursor.read(cursor_), limit=limit + 1
         )
-    return cursor.page(found, limit, [{**camel(vars(each)), "moves": _openings(each.status)} for each in found])
+    items = [{**camel(vars(each)), "moves": offers.of_content(me, each.status)} for each in found]
+    return cursor.page(found, limit, items)
 
 
 @routes.get("/content/counts", response_model=dict[str, int], openapi_extra=READ)
@@ -73,7 +75,7 @@ async def show(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Show one content, deleted or not, and which moves are open to it."""
     async with site.database.connection() as connection:
         await collection.expect(connection, me.owner, content)
-        return (await contents.show(connection, content)).as_data()
+        return told(me, await contents.show(connection, content))
 
 
 @routes.get("/content/{content}/variants", response_model=Variants, openapi_extra=READ)
@@ -92,5 +94,10 @@ async def history(site: Here, me: Me, content: UUID) -> dict[str, Any]:
         return {"items": [camel(vars(each)) for each in await contents.history(connection, content)]}
 
 
-def _openings(status: str) -> list[dict[str, str]]:
-    return [{"name": arrow.name, "to": str(arrow.target), "why": arrow.why} for arrow in CONTENT.open_to(status)]
+def told(me: Caller, shown: contents.Shown) -> dict[str, Any]:
+    """Give a content as the API tells of it, with what the caller can do with it."""
+    known = shown.content
+    moves = offers.of_content(
+        me, known.status, deleted=known.deleted_at is not None, purged=known.purged_at is not None
+    )
+    return {**shown.as_data(), "moves": moves}

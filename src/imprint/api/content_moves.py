@@ -5,13 +5,14 @@ from uuid import UUID
 
 from pydantic import Field
 
-from imprint.api.content import Content
+from imprint.api.content import Content, told
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Outcomes
 from imprint.api.site import Here, Me, Site
 from imprint.work import collection
 from imprint.work import content as contents
 from imprint.work import content_moves as moves
+from imprint.work.caller import Caller
 from imprint.work.content_moves import Outcome
 from imprint.work.scope import Scope
 
@@ -43,7 +44,7 @@ async def retry(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Let a content that failed over its variants be tried again."""
     await _expect(site, me.owner, content)
     await moves.retry(site.database, content, me.owner)
-    return await _show(site, content)
+    return await _show(site, me, content)
 
 
 @routes.post("/content/{content}/derive", response_model=Content, openapi_extra=WRITE)
@@ -51,7 +52,7 @@ async def derive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Let all variants be made again."""
     await _expect(site, me.owner, content)
     await moves.derive_again(site.database, site.settings, content, me.owner)
-    return await _show(site, content)
+    return await _show(site, me, content)
 
 
 @routes.post("/content/{content}/archive", response_model=Content, openapi_extra=WRITE)
@@ -59,7 +60,7 @@ async def archive(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Keep a content that is no longer worked with."""
     await _expect(site, me.owner, content)
     await moves.archive(site.database, content, me.owner)
-    return await _show(site, content)
+    return await _show(site, me, content)
 
 
 @routes.post("/content/{content}/restore", response_model=Content, openapi_extra=WRITE)
@@ -67,7 +68,7 @@ async def restore(site: Here, me: Me, content: UUID) -> dict[str, Any]:
     """Take a deletion back while the bytes are there."""
     await _expect(site, me.owner, content)
     await moves.restore(site.database, content, me.owner)
-    return await _show(site, content)
+    return await _show(site, me, content)
 
 
 @routes.delete("/content/{content}", response_model=Content, openapi_extra=WRITE)
@@ -75,7 +76,7 @@ async def delete(site: Here, me: Me, content: UUID, *, force: bool = False) -> d
     """Delete a content; its bytes go after a while. While its variants are being made this needs `force`."""
     await _expect(site, me.owner, content)
     await moves.delete(site.database, site.settings, content, me.owner, force=force)
-    return await _show(site, content)
+    return await _show(site, me, content)
 
 
 async def _expect(site: Site, owner: str, content: UUID) -> None:
@@ -83,9 +84,9 @@ async def _expect(site: Site, owner: str, content: UUID) -> None:
         await collection.expect(connection, owner, content)
 
 
-async def _show(site: Site, content: UUID) -> dict[str, Any]:
+async def _show(site: Site, me: Caller, content: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return (await contents.show(connection, content)).as_data()
+        return told(me, await contents.show(connection, content))
 
 
 def _told(outcomes: list[Outcome]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from imprint.api import problems
 from imprint.api.gate import needs, router
 from imprint.api.shape import Text
 from imprint.api.site import Here, Me, Site
@@ -19,7 +20,8 @@ from imprint.work.content import Bytes
 from imprint.work.scope import Scope
 
 routes = router("content")
-
+READ = needs(Scope.CONTENT_READ)
+PATH = "/content/{content}/download"
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 # What a person uploaded is not ours: a browser may keep it, and may run nothing in it.
 HEADERS = {
@@ -29,12 +31,17 @@ HEADERS = {
 }
 
 
-@routes.api_route(
-    "/content/{content}/download",
-    methods=["GET"],
+@routes.head(
+    PATH,
+    response_class=Response,
+    responses={200: {"description": "How many bytes there are, of what type, and their ETag."}},
+    openapi_extra=READ,
+)
+@routes.get(
+    PATH,
     response_class=StreamingResponse,
     responses={200: {"description": "The bytes."}, 206: {"description": "The part that was asked for."}},
-    openapi_extra=needs(Scope.CONTENT_READ),
+    openapi_extra=READ,
 )
 async def download(
     site: Here,
@@ -51,7 +58,14 @@ async def download(
     headers = {**HEADERS, "ETag": etag, "Content-Disposition": _disposition(found.name)}
     if _names(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
-    span = _span(request, held.size, etag)
+    if request.method == "HEAD":  # of all the bytes: a part can only be got
+        return Response(None, 200, {**headers, "Content-Length": str(held.size)}, held.content_type)
+    try:
+        span = _span(request, held.size, etag)
+    except Problem as refused:
+        told = problems.of(refused)
+        told.headers["Content-Range"] = f"bytes */{held.size}"  # so that whoever asked knows what there is
+        return told
     if span is None:
         headers["Content-Length"] = str(held.size)
         return StreamingResponse(_bytes(site, held, 0, held.size), 200, headers, held.content_type)

@@ -57,12 +57,11 @@ class Step(Shape):
 
 
 class Next(Shape):
-    """What happens next, when at the earliest, and whether it needs a person; `do` is what they can run."""
+    """What happens next, when at the earliest, and whether it needs a person."""
 
     sentence: str
     at: datetime | None
     needs_person: bool
-    do: list[str]
     over: bool
 
 

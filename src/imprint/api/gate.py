@@ -152,16 +152,14 @@ async def _json_only(request: Request) -> None:
 async def _once(request: Request, caller: Caller, key: str, handle: Handler, *, shown_once: bool) -> Response:
     site = here(request)
     target = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-    raised: list[Response] = []
+    answers: list[Response] = []
 
     async def do() -> Answered:
         try:
             response = await handle(request)
         except Exception as error:  # noqa: BLE001 - what is no answer of ours is raised again there
             response = await problems.translated(request, error)
-        if response.status_code >= 400:  # noqa: PLR2004 - nothing was done, so that it may be tried again
-            raised.append(response)
-            raise _NotDone
+        answers.append(response)
         return Answered(response.status_code, response.headers.get("content-type", ""), bytes(response.body))
 
     def kept(answered: Answered) -> Answered:
@@ -170,15 +168,10 @@ async def _once(request: Request, caller: Caller, key: str, handle: Handler, *, 
         told = problems.answer(409, "idempotency.shown_once", "This was done; what it gave is shown only once.")
         return replace(answered, status=409, media_type=problems.MEDIA_TYPE, body=bytes(told.body))
 
-    try:
-        answered = await once(site.database, caller.person, key, target + await request.body(), do, kept)
-    except _NotDone:
-        return raised[0]
-    headers = {AGAIN_HEADER: "true"} if answered.again else {}
+    answered = await once(site.database, caller.person, key, target + await request.body(), do, kept)
+    if not answered.again:
+        return answers[0]
+    headers = {AGAIN_HEADER: "true"}
     if answered.media_type:
         headers["Content-Type"] = answered.media_type
     return Response(answered.body, answered.status, headers)
-
-
-class _NotDone(Exception):  # noqa: N818 - not an error, only the way out
-    """The request came to nothing, and its answer is known."""

@@ -77,7 +77,7 @@ async def listed(
     async with site.database.connection() as connection:
         after = cursor.read(cursor_)
         found = await serials.page(connection, me.owner, followed=True, text=text, after=after, limit=limit + 1)
-    return cursor.page(found, limit, [told(each) for each in found])
+    return cursor.page(found, limit, [told(me, each) for each in found])
 
 
 @routes.put("/library/{series}", response_model=Series, openapi_extra=WRITE)
@@ -85,7 +85,7 @@ async def follow(site: Here, me: Me, series: UUID, given: Follow | None = None) 
     """Follow a series, or change how one follows it."""
     wanted = given or Follow()
     await serials.follow(site.database, me.owner, series, notify=wanted.notify, preferred=wanted.preferred_source)
-    return told(await _shown(site, me, series))
+    return told(me, await _shown(site, me, series))
 
 
 @routes.delete("/library/{series}", status_code=204, openapi_extra=WRITE)

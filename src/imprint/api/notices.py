@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import ConfigDict, Field
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, pages, shape
@@ -75,7 +75,7 @@ async def listed(
     async with site.database.connection() as connection:
         before = cursor.read_number(cursor_)
         found = await notices.listed(connection, me.owner, unread=unread, before=before, limit=limit + 1)
-    return cursor.numbered(found, limit, [_told(each) for each in found], by="chapter_id")
+    return cursor.numbered(found, limit, [_told(me, each) for each in found], by="chapter_id")
 
 
 @routes.get("/notices/counts", response_model=Counts, openapi_extra=READ)
@@ -119,10 +119,10 @@ async def mute(site: Here, me: Me, notice: Id) -> dict[str, Any]:
 
 async def _show(site: Site, me: Caller, notice: int) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return _told(await notices.show(connection, me.owner, notice))
+        return _told(me, await notices.show(connection, me.owner, notice))
 
 
-def _told(notice: notices.Notice) -> dict[str, Any]:
-    moves = [{"name": "read", "why": "the person has seen it"}] if notice.read_at is None else []
-    moves.append({"name": "mute", "why": "the person does not want to hear of its series any more"})
-    return {**notice.as_data(), "moves": moves}
+def _told(me: Caller, notice: notices.Notice) -> dict[str, Any]:
+    moves = [("read", "the person has seen it")] if notice.read_at is None else []
+    moves.append(("mute", "the person does not want to hear of its series any more"))
+    return {**notice.as_data(), "moves": offers.to(me, Scope.NOTICES_WRITE, moves)}

@@ -1,5 +1,6 @@
 """The OpenAPI document, and a page that shows it without asking anybody else for anything."""
 
+import asyncio
 import html
 import json
 from collections.abc import Iterator
@@ -18,8 +19,11 @@ UNSAFE = {"post", "put", "patch", "delete"}
 DESCRIPTION = (
     "Everything that the command line does to data. Sign in with `POST /api/session`, and send the `csrfToken` of the "
     "answer as `X-CSRF-Token` with every change; or bring an API key: `Authorization: Bearer imp_…`. A change may "
-    "carry an `Idempotency-Key`: sent again with the same key, it is not done again. Problems are "
-    "`application/problem+json`."
+    "carry an `Idempotency-Key`: sent again with the same key, it is not done again. If a server died meanwhile, "
+    "`idempotency.running` says in `Retry-After` when it can be asked again; `idempotency.answer_lost` says that it "
+    "was done and only its answer is lost, and it is never done again under this key. The `moves` of a thing are what "
+    "you can do with it as it stands, named like the routes; `edit` is PATCH, `delete` and `remove` are DELETE. "
+    "Problems are `application/problem+json`."
 )
 KEY = {
     "name": "Idempotency-Key",
@@ -35,11 +39,11 @@ def register(app: FastAPI) -> None:
 
     @app.get("/api/openapi.json", include_in_schema=False)
     async def as_data() -> JSONResponse:
-        return JSONResponse(document(app))
+        return JSONResponse(await asyncio.to_thread(document, app))  # it takes long, once
 
     @app.get("/api/docs", include_in_schema=False)
     async def as_page() -> HTMLResponse:
-        return HTMLResponse(_page(document(app)))
+        return HTMLResponse(await asyncio.to_thread(lambda: _page(document(app))))
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -66,6 +70,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         scope = operation.get("x-scope", OPEN)
         operation["responses"].pop("422", None)
         operation["responses"]["default"] = problem
+        if method == "head":  # whatever GET would say, without saying it
+            operation["responses"] = {
+                status: {"description": each["description"]} for status, each in operation["responses"].items()
+            }
         ways: list[dict[str, list[str]]] = [{"session": []}] if scope == SELF else [{"session": []}, {"apiKey": []}]
         operation["security"] = [] if scope == OPEN else ways
         if method in UNSAFE and scope != OPEN:
@@ -109,6 +117,11 @@ def _operation(method: str, path: str, operation: dict[str, Any], made: dict[str
     if body:
         shown = html.escape(json.dumps(_resolved(body, made), indent=2, ensure_ascii=False))
         lines.append(f"<p>Body</p><pre>{shown}</pre>")
+    for status, answer in operation["responses"].items():
+        part = answer.get("content", {}).get("application/json", {})
+        if "example" in part:
+            shown = html.escape(json.dumps(part["example"], indent=2, ensure_ascii=False))
+            lines.append(f"<p>Answer <code>{status}</code></p><pre>{shown}</pre>")
     return (
         f"<details><summary><b>{method.upper()}</b> <code>{html.escape(path)}</code> "
         f"{html.escape(operation.get('summary', ''))}</summary>{''.join(lines)}</details>"

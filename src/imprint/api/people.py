@@ -10,6 +10,7 @@ from imprint.api.sessions import Name, Password
 from imprint.api.shape import Given, Opening, Shape, shape
 from imprint.api.site import Here, Me
 from imprint.work import person as people
+from imprint.work.caller import Caller
 from imprint.work.scope import Role, Scope
 
 routes = router("people")
@@ -48,38 +49,43 @@ class Renewed(Given):
 
 
 @routes.get("/people", response_model=People, openapi_extra=needs(Scope.PEOPLE_READ))
-async def listed(site: Here) -> dict[str, Any]:
+async def listed(site: Here, me: Me) -> dict[str, Any]:
     """List everybody."""
     async with site.database.connection() as connection:
-        return {"items": [each.as_data() for each in await people.listed(connection)]}
+        return {"items": [_told(me, each) for each in await people.listed(connection)]}
 
 
 @routes.get("/people/{person}", response_model=Person, openapi_extra=needs(Scope.PEOPLE_READ))
-async def show(site: Here, person: Which) -> dict[str, Any]:
+async def show(site: Here, me: Me, person: Which) -> dict[str, Any]:
     """Show one person."""
     async with site.database.connection() as connection:
-        return (await people.show(connection, person)).as_data()
+        return _told(me, await people.show(connection, person))
 
 
 @routes.patch("/people/{person}", response_model=Person, openapi_extra=needs(Scope.PEOPLE_WRITE))
 async def change(site: Here, me: Me, person: Which, given: Change) -> dict[str, Any]:
     """Give a person another name or role; one who becomes a reader looks at your things."""
-    return (await people.change(site.database, me.person, person, name=given.name, role=given.role)).as_data()
+    return _told(me, await people.change(site.database, me.person, person, name=given.name, role=given.role))
 
 
 @routes.post("/people/{person}/disable", response_model=Person, openapi_extra=needs(Scope.PEOPLE_WRITE))
 async def disable(site: Here, me: Me, person: Which) -> dict[str, Any]:
     """Let a person in no more; what they have scheduled goes on."""
-    return (await people.disable(site.database, me.person, person)).as_data()
+    return _told(me, await people.disable(site.database, me.person, person))
 
 
 @routes.post("/people/{person}/enable", response_model=Person, openapi_extra=needs(Scope.PEOPLE_WRITE))
 async def enable(site: Here, me: Me, person: Which) -> dict[str, Any]:
     """Let a person in again."""
-    return (await people.enable(site.database, me.person, person)).as_data()
+    return _told(me, await people.enable(site.database, me.person, person))
 
 
 @routes.post("/people/{person}/password", status_code=204, openapi_extra=needs(Scope.PEOPLE_WRITE))
 async def set_password(site: Here, me: Me, person: Which, given: Renewed) -> None:
     """Give a person a new password; every session of theirs ends."""
     await people.set_password(site.database, me.person, person, given.password)
+
+
+def _told(me: Caller, person: people.Person) -> dict[str, Any]:
+    """Give a person, with moves only for who may make them."""
+    return person.as_data() | ({} if Scope.PEOPLE_WRITE in me.scopes else {"moves": []})

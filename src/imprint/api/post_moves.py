@@ -68,35 +68,35 @@ class On(Given):
 async def ready(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     """Declare a post ready: it needs a title and a confirmed file, an article a body."""
     await posts.ready(site.database, me.owner, post)
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/reopen", response_model=Post, openapi_extra=WRITE)
 async def reopen(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     """Take a draft back into review, or a post that failed back to its author."""
     await posts.reopen(site.database, me.owner, post)
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/schedule", response_model=Post, openapi_extra=WRITE)
 async def schedule(site: Here, me: Me, post: UUID, given: Schedule) -> dict[str, Any]:
     """Plan a draft, or a post that failed."""
     await plan(site, me.owner, post, given)
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/reschedule", response_model=Post, openapi_extra=WRITE)
 async def reschedule(site: Here, me: Me, post: UUID, given: Reschedule) -> dict[str, Any]:
     """Give what waits another time; it never goes early, and never twice."""
     await move(site, me.owner, post, given)
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/unschedule", response_model=Post, openapi_extra=WRITE)
 async def unschedule(site: Here, me: Me, post: UUID, given: On | None = None) -> dict[str, Any]:
     """Cancel what waits."""
     await schedules.unschedule(site.database, me.owner, post, accounts=_on(given))
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/publish", response_model=Post, openapi_extra=WRITE)
@@ -105,27 +105,27 @@ async def publish(site: Here, me: Me, post: UUID, given: On | None = None) -> di
     zone = await zone_of_post(site, me.owner, post)
     fitting = Fitting(site.vault)
     await schedules.publish_now(site.database, me.owner, post, zone=zone, accounts=_on(given), fitting=fitting)
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/cancel", response_model=Post, openapi_extra=WRITE)
 async def cancel(site: Here, me: Me, post: UUID, given: On | None = None) -> dict[str, Any]:
     """Stop everything that can still be stopped, and let go of what failed."""
     await schedules.cancel(site.database, me.owner, post, accounts=_on(given))
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/retry", response_model=Post, openapi_extra=WRITE)
 async def retry(site: Here, me: Me, post: UUID, given: On | None = None) -> dict[str, Any]:
     """Try what failed once more."""
     await schedules.retry(site.database, me.owner, post, accounts=_on(given))
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.post("/posts/{post}/duplicate", response_model=Post, status_code=201, openapi_extra=WRITE)
 async def duplicate(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     """Make another post of the same words and files, in review."""
-    return await show_one(site, me.owner, await posts.duplicate(site.database, me.owner, post))
+    return await show_one(site, me, await posts.duplicate(site.database, me.owner, post))
 
 
 async def plan(site: Site, owner: str, post: UUID, given: Schedule) -> list[Changed]:

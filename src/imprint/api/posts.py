@@ -8,14 +8,15 @@ from fastapi import Query
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Opening, Shape, Text, pages, shape
 from imprint.api.site import Here, Me, Site
-from imprint.lifecycles.post import POST, PostStatus
+from imprint.lifecycles.post import PostStatus
 from imprint.work import audit, catalogue, schedule
 from imprint.work import post as posts
+from imprint.work.caller import Caller
 from imprint.work.catalogue import Wanted
 from imprint.work.post import Listed, Planned, PostFile
 from imprint.work.post_fields import Fields
@@ -87,7 +88,7 @@ async def listed(
         found = await catalogue.page(
             connection, me.owner, Wanted(status, kind, text, account), after=cursor.read(cursor_), limit=limit + 1
         )
-    return cursor.page(found, limit, [{**each.as_data(), "moves": openings(each.status)} for each in found])
+    return cursor.page(found, limit, [{**each.as_data(), "moves": offers.of_post(me, each.status)} for each in found])
 
 
 @routes.get("/posts/counts", response_model=dict[str, int], openapi_extra=needs(Scope.POSTS_READ))
@@ -100,13 +101,13 @@ async def counts(site: Here, me: Me) -> dict[str, int]:
 @routes.post("/posts", response_model=Post, status_code=201, openapi_extra=needs(Scope.POSTS_WRITE))
 async def create(site: Here, me: Me, given: New) -> dict[str, Any]:
     """Write a post; it is in review until it is declared ready."""
-    return await show_one(site, me.owner, await posts.create(site.database, me.owner, written(given)))
+    return await show_one(site, me, await posts.create(site.database, me.owner, written(given)))
 
 
 @routes.get("/posts/{post}", response_model=Post, openapi_extra=needs(Scope.POSTS_READ))
 async def show(site: Here, me: Me, post: UUID) -> dict[str, Any]:
     """Show one post, its files, where it goes, and which moves are open to it."""
-    return await show_one(site, me.owner, post)
+    return await show_one(site, me, post)
 
 
 @routes.get("/posts/{post}/history", response_model=PostHistory, openapi_extra=needs(Scope.POSTS_READ))
@@ -121,7 +122,7 @@ async def edit(site: Here, me: Me, post: UUID, given: Changes) -> dict[str, Any]
     """Change what is given and nothing else; what is out, on its way or unknown stays as it is."""
     changes = written(given)
     revision = changes.pop("revision", None)
-    return (await posts.edit(site.database, me.owner, post, changes, revision=revision)).as_data()
+    return _told(me, await posts.edit(site.database, me.owner, post, changes, revision=revision))
 
 
 @routes.delete("/posts/{post}", status_code=204, openapi_extra=needs(Scope.POSTS_WRITE))
@@ -130,17 +131,17 @@ async def delete(site: Here, me: Me, post: UUID) -> None:
     await schedule.delete(site.database, me.owner, post)
 
 
-async def show_one(site: Site, owner: str, post: UUID) -> dict[str, Any]:
-    """Give everything about one post."""
+async def show_one(site: Site, me: Caller, post: UUID) -> dict[str, Any]:
+    """Give everything about one post, as one caller sees it."""
     async with site.database.connection() as connection:
-        return (await posts.show(connection, owner, post)).as_data()
-
-
-def openings(status: str) -> list[dict[str, str]]:
-    """List the moves that are open in a state."""
-    return [{"name": arrow.name, "to": str(arrow.target), "why": arrow.why} for arrow in POST.open_to(status)]
+        return _told(me, await posts.show(connection, me.owner, post))
 
 
 def written(given: Fields) -> dict[str, Any]:
     """Give what was written, by the names it has in the JSON, and nothing that was left out."""
     return given.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _told(me: Caller, shown: posts.Shown) -> dict[str, Any]:
+    moves = offers.of_post(me, shown.post.status, [each.status for each in shown.publications])
+    return {**shown.as_data(), "moves": moves}

@@ -98,7 +98,7 @@ async def edit(site: Here, me: Me, given: EditMany) -> dict[str, Any]:
 @routes.post("/posts/bulk/show", response_model=Outcomes, openapi_extra=READ)
 async def show(site: Here, me: Me, given: Few) -> dict[str, Any]:
     """Give posts, each as it is given alone."""
-    return await _each(given.ids, lambda post: show_one(site, me.owner, post))
+    return await _each(given.ids, lambda post: show_one(site, me, post))
 
 
 @routes.post("/posts/bulk/explain", response_model=Outcomes, openapi_extra=READ)

@@ -1,7 +1,8 @@
 """Problems over HTTP: problem+json with a stable code, a sentence and the field at fault; never a traceback."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -20,6 +21,7 @@ from imprint.decisions.schedule import BadTime
 from imprint.platforms.failure import Failure, RateLimited, Refused, SignInAgain
 from imprint.problem import Busy, Problem, Unavailable, WrongVersion
 from imprint.store.db import TROUBLE
+from imprint.work.idempotency import Running
 from imprint.work.sign_in_limit import TooMany
 
 log = structlog.get_logger()
@@ -96,6 +98,11 @@ UNUSABLE = {
     "content.follows": "status",
     "content.no_state": "status",
     "blob.bad_promise": "sha256",
+    "blob.wrong_hash": "sha256",
+    "upload.type_not_allowed": "contentType",
+    "upload.wrong_type": "contentType",
+    "upload.too_large": "fileSize",
+    "upload.empty": "fileSize",
     "blob.bad_range": "Range",
     "cursor.bad": "cursor",
     "webhook.bad_address": "url",
@@ -117,7 +124,12 @@ UNUSABLE = {
     "idempotency.other_request": "Idempotency-Key",
     "sign_in.not_begun": "returnedTo",
     "sign_in.not_returned": "returnedTo",
+    "sign_in.denied": "returnedTo",
+    "sign_in.wrong_state": "returnedTo",
+    "sign_in.no_code": "returnedTo",
 }
+# What is at fault goes by another name from route to route, and some have no such field at all.
+ADDRESSES = {"wire.address_not_allowed": ("url", "answers"), "wire.malformed": ("url", "answers")}
 # What a platform would not take of a post, under one of many codes.
 UNFIT = "fit."
 _FIELD = re.compile(r"^([A-Za-z0-9_.]{1,100}): ")
@@ -172,15 +184,13 @@ def answer(
     return JSONResponse(data, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
-def of(problem: Problem) -> JSONResponse:
-    """Say in HTTP what went wrong."""
+def of(problem: Problem, given: Collection[str] = ()) -> JSONResponse:
+    """Say in HTTP what went wrong, with one of the fields that were given where that is at fault."""
     status = status_of(problem)
-    headers = {"Retry-After": str(problem.seconds)} if isinstance(problem, TooMany) else {}
-    if problem.code == "idempotency.running":
-        headers["Retry-After"] = "1"
+    headers = {"Retry-After": str(problem.seconds)} if isinstance(problem, TooMany | Running) else {}
     if status == 401:  # noqa: PLR2004 - the one that must say how to come in
         headers["WWW-Authenticate"] = 'Bearer realm="Imprint"'
-    return answer(status, problem.code, problem.sentence, field=field_of(problem), headers=headers)
+    return answer(status, problem.code, problem.sentence, field=field_of(problem, given), headers=headers)
 
 
 def status_of(problem: Problem) -> int:  # noqa: PLR0911 - a table
@@ -205,8 +215,12 @@ def status_of(problem: Problem) -> int:  # noqa: PLR0911 - a table
     return 404 if problem.code.endswith(".missing") else 409
 
 
-def field_of(problem: Problem) -> str | None:
+def field_of(problem: Problem, given: Collection[str] = ()) -> str | None:
     """Name the field at fault, where there is one."""
+    if problem.field is not None:
+        return problem.field
+    if problem.code in ADDRESSES:
+        return next((each for each in ADDRESSES[problem.code] if each in given), None)
     if problem.code == "post.invalid":
         found = _FIELD.match(problem.sentence)
         return found[1] if found else None
@@ -234,7 +248,7 @@ async def translated(request: Request, error: Exception) -> Response:
     """Give the answer to what a handler raised; what nobody expected is raised again."""
     match error:
         case Problem():
-            return of(error)
+            return await _problem(request, error)
         case RequestValidationError():
             return await _invalid(request, error)
         case HTTPException():
@@ -242,9 +256,16 @@ async def translated(request: Request, error: Exception) -> Response:
     raise error
 
 
-async def _problem(_request: Request, problem: Exception) -> Response:
+async def _problem(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)  # noqa: S101 - registered for nothing else
-    return of(problem)
+    return of(problem, await _fields(request) if problem.code in ADDRESSES else ())
+
+
+async def _fields(request: Request) -> Collection[str]:
+    """Give the names of what a request carried; the gate has read its body already."""
+    body = await request.body()
+    told = json.loads(body) if body else None
+    return told if isinstance(told, dict) else ()
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:

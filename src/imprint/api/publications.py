@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, Text, pages, shape
@@ -18,6 +18,7 @@ from imprint.decisions.schedule import zone_of
 from imprint.lifecycles.publication import PublicationStatus
 from imprint.work import publication as publications
 from imprint.work import resolve as resolves
+from imprint.work.caller import Caller
 from imprint.work.publication import FIRST_MOMENT, LAST_MOMENT, Wanted
 from imprint.work.resolve import Said
 from imprint.work.scope import Scope
@@ -54,11 +55,7 @@ EXAMPLE = {
     "late": False,
     "needsPerson": True,
     "moves": [
-        {
-            "name": "resend",
-            "to": "pending",
-            "why": "it is proven, or decided by a person, not to be out",
-        }
+        {"name": "resolve", "to": None, "why": "a person has looked whether it is out"},
     ],
 }
 ATTEMPT = {
@@ -153,7 +150,7 @@ async def listed(
     )
     async with site.database.connection() as connection:
         found = await publications.page(connection, me.owner, wanted, after=cursor.read(cursor_), limit=limit + 1)
-    return cursor.page(found, limit, [each.as_data() for each in found], by="due_at")
+    return cursor.page(found, limit, [_told(me, each) for each in found], by="due_at")
 
 
 @routes.get("/publications/{publication}", response_model=TriedPublication, openapi_extra=READ)
@@ -162,14 +159,14 @@ async def show(site: Here, me: Me, publication: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
         found = await publications.show(connection, me.owner, publication)
         attempts = await publications.attempts(connection, publication)
-    return {"publication": found.as_data(), "attempts": [each.as_data() for each in attempts]}
+    return {"publication": _told(me, found), "attempts": [each.as_data() for each in attempts]}
 
 
 @routes.post("/publications/{publication}/retry", response_model=Publication, openapi_extra=WRITE)
 async def retry(site: Here, me: Me, publication: UUID) -> dict[str, Any]:
     """Try a publication that failed once more; others of its post stay as they are."""
     await publications.retry(site.database, me.owner, publication)
-    return await _show(site, me.owner, publication)
+    return await _show(site, me, publication)
 
 
 @routes.post("/publications/{publication}/resolve", response_model=Resolved, openapi_extra=WRITE)
@@ -179,9 +176,14 @@ async def resolve(site: Here, me: Me, publication: UUID, given: Resolve) -> dict
         became = await resolves.published(site.database, me.owner, publication, given.url)
     else:
         became = await resolves.not_published(site.database, me.owner, publication, drop=given.drop)
-    return {"became": became, "publication": await _show(site, me.owner, publication)}
+    return {"became": became, "publication": await _show(site, me, publication)}
 
 
-async def _show(site: Site, owner: str, publication: UUID) -> dict[str, Any]:
+async def _show(site: Site, me: Caller, publication: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return (await publications.show(connection, owner, publication)).as_data()
+        return _told(me, await publications.show(connection, me.owner, publication))
+
+
+def _told(me: Caller, publication: publications.Publication) -> dict[str, Any]:
+    moves = offers.of_publication(me, publication.status, dismissed=publication.dismissed)
+    return {**publication.as_data(), "moves": moves}

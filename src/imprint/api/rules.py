@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
+from imprint.api import offers
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, Text, shape
 from imprint.api.site import Here, Me, Site
@@ -81,7 +82,7 @@ async def listed(
 ) -> dict[str, Any]:
     """List one's rules, in the order in which they were made."""
     async with site.database.connection() as connection:
-        return {"items": [_told(each) for each in await rules.listed(connection, me.owner, series)]}
+        return {"items": [_told(me, each) for each in await rules.listed(connection, me.owner, series)]}
 
 
 @routes.post("/rules", response_model=Rule, status_code=201, openapi_extra=WRITE)
@@ -98,7 +99,7 @@ async def add(site: Here, me: Me, given: NewRule) -> dict[str, Any]:
         delay=timedelta(seconds=given.delay_seconds),
         zone=given.zone or site.settings.zone,
     )
-    return _told(made)
+    return _told(me, made)
 
 
 @routes.get("/rules/{rule}", response_model=Rule, openapi_extra=READ)
@@ -129,10 +130,10 @@ async def remove(site: Here, me: Me, rule: UUID) -> None:
 
 async def _show(site: Site, me: Caller, rule: UUID) -> dict[str, Any]:
     async with site.database.connection() as connection:
-        return _told(await rules.show(connection, me.owner, rule))
+        return _told(me, await rules.show(connection, me.owner, rule))
 
 
-def _told(rule: rules.Rule) -> dict[str, Any]:
+def _told(me: Caller, rule: rules.Rule) -> dict[str, Any]:
     moves = [("disable", "no posts are wanted for now") if rule.enabled else ("enable", "posts are wanted again")]
     moves.append(("remove", "no posts are wanted any more"))
-    return {**rule.as_data(), "moves": [{"name": name, "why": why} for name, why in moves]}
+    return {**rule.as_data(), "moves": offers.to(me, Scope.POSTS_WRITE, moves)}

@@ -39,4 +39,4 @@ class Tried(Shape):
 async def connect(site: Here, me: Me) -> dict[str, Any]:
     """Connect an account of the sandbox on this machine; asked again, it gives the one that is there."""
     account, gallery = await sandbox_account.connect(site.database, site.vault, site.sandbox, me.owner)
-    return {"account": told(account), "gallery": gallery}
+    return {"account": told(me, account), "gallery": gallery}

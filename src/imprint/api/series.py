@@ -6,12 +6,13 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Text, pages, shape
 from imprint.api.site import Here, Me
 from imprint.work import series as serials
+from imprint.work.caller import Caller
 from imprint.work.scope import Scope
 
 routes = router("series")
@@ -88,13 +89,14 @@ async def listed(
     """List one's series and those one follows, the newest first."""
     async with site.database.connection() as connection:
         found = await serials.page(connection, me.owner, text=text, after=cursor.read(cursor_), limit=limit + 1)
-    return cursor.page(found, limit, [told(each) for each in found])
+    return cursor.page(found, limit, [told(me, each) for each in found])
 
 
 @routes.post("/series", response_model=Series, status_code=201, openapi_extra=WRITE)
 async def add(site: Here, me: Me, given: NewSeries) -> dict[str, Any]:
     """Add a series; a worker reads it at once, and what is there already is no news."""
     return told(
+        me,
         await serials.add(
             site.database,
             site.settings,
@@ -103,7 +105,7 @@ async def add(site: Here, me: Me, given: NewSeries) -> dict[str, Any]:
             title=given.title,
             languages=given.languages,
             follow=given.follow,
-        )
+        ),
     )
 
 
@@ -111,7 +113,7 @@ async def add(site: Here, me: Me, given: NewSeries) -> dict[str, Any]:
 async def show(site: Here, me: Me, series: UUID) -> dict[str, Any]:
     """Show one series, and which moves are open to it."""
     async with site.database.connection() as connection:
-        return told(await serials.show(connection, me.owner, series))
+        return told(me, await serials.show(connection, me.owner, series))
 
 
 @routes.patch("/series/{series}", response_model=Series, openapi_extra=WRITE)
@@ -127,7 +129,7 @@ async def remove(site: Here, me: Me, series: UUID) -> None:
     await serials.remove(site.database, me.owner, series)
 
 
-def told(one: serials.Series) -> dict[str, Any]:
+def told(me: Caller, one: serials.Series) -> dict[str, Any]:
     """Give a series and its moves; one of somebody else can be followed and read, but not changed."""
     if one.followed:
         moves = [("unfollow", "the person does not want it in the library any more")]
@@ -138,4 +140,4 @@ def told(one: serials.Series) -> dict[str, Any]:
         moves.append(("read", "the person has read what there is"))
     if one.mine:
         moves += [("rename", "to call it otherwise"), ("remove", "nobody wants to hear of it any more")]
-    return {**one.as_data(), "moves": [{"name": name, "why": why} for name, why in moves]}
+    return {**one.as_data(), "moves": offers.to(me, Scope.SERIES_WRITE, moves)}

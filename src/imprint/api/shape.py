@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 def _sayable(text: str) -> str:
     # What PostgreSQL cannot keep: NUL.
     if "\x00" in text:
-        raise ValueError("it holds characters that are none")
+        raise ValueError("it contains a NUL character, which cannot be stored")
     return text
 
 

@@ -74,6 +74,7 @@ class BroughtIn(Shape):
     items: list[SheetRow]
 
 
+@routes.head("/posts/export", response_class=Csv, openapi_extra=needs(Scope.POSTS_READ))
 @routes.get("/posts/export", response_class=Csv, openapi_extra=needs(Scope.POSTS_READ))
 async def export(
     site: Here,

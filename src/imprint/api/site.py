@@ -20,12 +20,13 @@ from imprint.store.wall import Wall
 from imprint.work.caller import Caller
 from imprint.work.live import Live
 from imprint.work.sandbox_account import Sandbox
-from imprint.work.scope import Role
+from imprint.work.scope import Role, Scope
 from imprint.work.stores import UPLOADS_PATH, Stores, open_stores
 from imprint.work.target import courier
 from imprint.work.vault import Vault
 
 COURIERS = 2
+OFFICE = "system"  # of those who look after the machine
 Value = TypeVar("Value")
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 
@@ -50,6 +51,13 @@ class Site:
     def behind(self, wall: Wall) -> "Site":
         """Give the site as somebody sees it: the one way to a connection that asks for a caller."""
         return replace(self, database=self.database.behind(wall), whole=self.whole or self)
+
+    def machine(self) -> Database:
+        """Give the database as the machine sees it, to who looks after the machine: their wall says whether they do."""
+        wall = self.database.wall
+        if wall is None or wall.office != OFFICE:
+            raise Problem("scope.lacking", f"This needs {Scope.SYSTEM_READ}, which you do not have.")
+        return self.database.whole()
 
     @_once
     def stores(self) -> Stores:

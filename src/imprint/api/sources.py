@@ -6,16 +6,16 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import ConfigDict, Field
 
-from imprint.api import cursor
+from imprint.api import cursor, offers
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
 from imprint.api.series import Languages, Place
 from imprint.api.shape import Given, Opening, Text, pages, shape
 from imprint.api.site import Here, Me
 from imprint.decisions.polling import Priority
-from imprint.lifecycles.source import SOURCE, SourceStatus
 from imprint.work import series as serials
 from imprint.work import source as sources
+from imprint.work.caller import Caller
 from imprint.work.scope import Scope
 
 routes = router("sources")
@@ -99,7 +99,7 @@ async def listed(
     async with site.database.connection() as connection:
         after = cursor.read(cursor_)
         found = await sources.page(connection, me.owner, failing=failing, after=after, limit=limit + 1)
-    return cursor.page(found, limit, [_told(each) for each in found])
+    return cursor.page(found, limit, [_told(me, each) for each in found])
 
 
 @routes.get("/series/{series}/sources", response_model=pages(Source), openapi_extra=READ)
@@ -115,13 +115,14 @@ async def of_series(
         await serials.show(connection, me.owner, series)
         after = cursor.read(cursor_)
         found = await sources.page(connection, me.owner, series=series, after=after, limit=limit + 1)
-    return cursor.page(found, limit, [_told(each) for each in found])
+    return cursor.page(found, limit, [_told(me, each) for each in found])
 
 
 @routes.post("/series/{series}/sources", response_model=Source, status_code=201, openapi_extra=WRITE)
 async def add(site: Here, me: Me, series: UUID, given: NewSource) -> dict[str, Any]:
     """Add another place that carries a series; what it brings when it is first read is no news."""
     return _told(
+        me,
         await sources.add(
             site.database,
             site.settings,
@@ -131,7 +132,7 @@ async def add(site: Here, me: Me, series: UUID, given: NewSource) -> dict[str, A
             name=given.name,
             languages=given.languages,
             priority=given.priority,
-        )
+        ),
     )
 
 
@@ -139,32 +140,32 @@ async def add(site: Here, me: Me, series: UUID, given: NewSource) -> dict[str, A
 async def show(site: Here, me: Me, source: UUID) -> dict[str, Any]:
     """Show a source: how it is asked, when, what went wrong last, and which moves are open to it."""
     async with site.database.connection() as connection:
-        return _told(await sources.show(connection, me.owner, source))
+        return _told(me, await sources.show(connection, me.owner, source))
 
 
 @routes.patch("/sources/{source}", response_model=Source, openapi_extra=WRITE)
 async def change(site: Here, me: Me, source: UUID, given: SourceChanges) -> dict[str, Any]:
     """Set how urgently a source is asked, or let that follow from its news."""
     wanted = None if given.priority == "auto" else Priority(given.priority)
-    return _told(await sources.prioritise(site.database, me.owner, source, wanted))
+    return _told(me, await sources.prioritise(site.database, me.owner, source, wanted))
 
 
 @routes.post("/sources/{source}/poll", response_model=Source, status_code=202, openapi_extra=WRITE)
 async def poll(site: Here, me: Me, source: UUID) -> dict[str, Any]:
     """Let a worker ask a source now, due or not; one that rests is tried. What came of it is shown with the source."""
-    return _told(await sources.hasten(site.database, me.owner, source))
+    return _told(me, await sources.hasten(site.database, me.owner, source))
 
 
 @routes.post("/sources/{source}/disable", response_model=Source, openapi_extra=WRITE)
 async def disable(site: Here, me: Me, source: UUID) -> dict[str, Any]:
     """Ask a source no more until it is enabled."""
-    return _told(await sources.disable(site.database, me.owner, source))
+    return _told(me, await sources.disable(site.database, me.owner, source))
 
 
 @routes.post("/sources/{source}/enable", response_model=Source, openapi_extra=WRITE)
 async def enable(site: Here, me: Me, source: UUID) -> dict[str, Any]:
     """Ask a source again, at once; what it failed at before is forgotten."""
-    return _told(await sources.enable(site.database, me.owner, source))
+    return _told(me, await sources.enable(site.database, me.owner, source))
 
 
 @routes.delete("/sources/{source}", status_code=204, openapi_extra=WRITE)
@@ -173,10 +174,5 @@ async def remove(site: Here, me: Me, source: UUID) -> None:
     await sources.remove(site.database, me.owner, source)
 
 
-def _told(source: sources.Source) -> dict[str, Any]:
-    moves: list[dict[str, str | None]] = [
-        {"name": arrow.name, "to": str(arrow.target), "why": arrow.why} for arrow in SOURCE.open_to(source.status)
-    ]
-    if source.status != SourceStatus.DISABLED and not source.polling:
-        moves.append({"name": "poll", "to": None, "why": "a person wants it asked now"})
-    return {**source.as_data(), "moves": moves}
+def _told(me: Caller, source: sources.Source) -> dict[str, Any]:
+    return {**source.as_data(), "moves": offers.of_source(me, source.status, polling=source.polling)}

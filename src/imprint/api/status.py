@@ -176,5 +176,5 @@ async def figures_of_day(site: Here) -> dict[str, Any]:
 async def health(site: Here) -> dict[str, Any]:
     """Look for what is wrong or soon will be, and say what to do about it, as the doctor does; for administrators."""
     async with asyncio.timeout(LONG_PATIENCE):
-        found = await examine(site.settings, site.database.url)
+        found = await examine(site.settings, site.machine().url)
     return {"ok": all(each.level is not Level.BAD for each in found), "items": [vars(each) for each in found]}

@@ -5,10 +5,12 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
+from imprint.api import offers
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, Text, shape
 from imprint.api.site import Here, Me
 from imprint.work import target as targets
+from imprint.work.caller import Caller
 from imprint.work.scope import Scope
 
 routes = router("targets")
@@ -76,7 +78,7 @@ class TriedTarget(Shape):
 async def listed(site: Here, me: Me) -> dict[str, Any]:
     """List where one is told, without the addresses."""
     async with site.database.connection() as connection:
-        return {"items": [_told(each) for each in await targets.listed(connection, me.owner)]}
+        return {"items": [_told(me, each) for each in await targets.listed(connection, me.owner)]}
 
 
 @routes.post("/targets", response_model=Target, status_code=201, openapi_extra=WRITE)
@@ -86,32 +88,32 @@ async def add(site: Here, me: Me, given: NewTarget) -> dict[str, Any]:
         made = await targets.add(
             site.database, site.vault, by, me.owner, given.url, label=given.label, digest=given.digest
         )
-    return _told(made)
+    return _told(me, made)
 
 
 @routes.get("/targets/{target}", response_model=Target, openapi_extra=READ)
 async def show(site: Here, me: Me, target: UUID) -> dict[str, Any]:
     """Show one target: what waits for it, what went wrong last, and which moves are open to it."""
     async with site.database.connection() as connection:
-        return _told(await targets.show(connection, me.owner, target))
+        return _told(me, await targets.show(connection, me.owner, target))
 
 
 @routes.patch("/targets/{target}", response_model=Target, openapi_extra=WRITE)
 async def change(site: Here, me: Me, target: UUID, given: TargetChanges) -> dict[str, Any]:
     """Be told at once, every hour or every day; what already waits goes out as it was planned."""
-    return _told(await targets.set_digest(site.database, me.owner, target, given.digest))
+    return _told(me, await targets.set_digest(site.database, me.owner, target, given.digest))
 
 
 @routes.post("/targets/{target}/mute", response_model=Target, openapi_extra=WRITE)
 async def mute(site: Here, me: Me, target: UUID) -> dict[str, Any]:
     """Be told nothing there for now."""
-    return _told(await targets.mute(site.database, me.owner, target, muted=True))
+    return _told(me, await targets.mute(site.database, me.owner, target, muted=True))
 
 
 @routes.post("/targets/{target}/unmute", response_model=Target, openapi_extra=WRITE)
 async def unmute(site: Here, me: Me, target: UUID) -> dict[str, Any]:
     """Be told there again; what was missed is not made up for."""
-    return _told(await targets.mute(site.database, me.owner, target, muted=False))
+    return _told(me, await targets.mute(site.database, me.owner, target, muted=False))
 
 
 @routes.post("/targets/{target}/test", response_model=TriedTarget, openapi_extra=WRITE)
@@ -130,7 +132,7 @@ async def remove(site: Here, me: Me, target: UUID) -> None:
     await targets.remove(site.database, me.owner, target)
 
 
-def _told(target: targets.Target) -> dict[str, Any]:
+def _told(me: Caller, target: targets.Target) -> dict[str, Any]:
     heard = ("unmute", "it is to be heard again") if target.muted else ("mute", "nothing is to be heard there for now")
     moves = [heard, ("test", "to see whether it works"), ("remove", "it is not wanted any more")]
-    return {**target.as_data(), "moves": [{"name": name, "why": why} for name, why in moves]}
+    return {**target.as_data(), "moves": offers.to(me, Scope.NOTICES_WRITE, moves)}

@@ -1,15 +1,18 @@
 """Webhooks: what happens, told to a person's own programs. An address goes in and never comes out."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
+from imprint.api import offers
 from imprint.api.gate import needs, router
 from imprint.api.shape import Given, Opening, Shape, Text, shape
 from imprint.api.site import Here, Me
 from imprint.work import target as targets
 from imprint.work import webhook as webhooks
+from imprint.work.caller import Caller
 from imprint.work.scope import Scope
 
 routes = router("webhooks")
@@ -38,6 +41,14 @@ MadeWebhook = shape(
     moves=list[Opening],
     secret=str,
     example={**EXAMPLE, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"},
+)
+RotatedWebhook = shape(
+    "RotatedWebhook",
+    webhooks.Webhook,
+    moves=list[Opening],
+    secret=str,
+    old_until=datetime,
+    example={**EXAMPLE, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "oldUntil": "2030-05-02T16:00:00Z"},
 )
 Event = Literal["published", "failed", "unknown", "reconnect", "chapter"]
 Events = Annotated[list[Event], Field(min_length=1, max_length=10)]
@@ -90,7 +101,7 @@ class TriedWebhook(Shape):
 async def listed(site: Here, me: Me) -> dict[str, Any]:
     """List one's webhooks, without addresses and secrets."""
     async with site.database.connection() as connection:
-        return {"items": [_told(each) for each in await webhooks.listed(connection, me.owner)]}
+        return {"items": [_told(me, each) for each in await webhooks.listed(connection, me.owner)]}
 
 
 @routes.post("/webhooks", response_model=MadeWebhook, status_code=201, openapi_extra=WRITE_ONCE)
@@ -99,32 +110,32 @@ async def add(site: Here, me: Me, given: NewWebhook) -> dict[str, Any]:
     made = await webhooks.add(
         site.database, site.vault, site.wire(me), me.owner, given.url, label=given.label, events=given.events
     )
-    return {**_told(made.webhook), "secret": made.secret}
+    return {**_told(me, made.webhook), "secret": made.secret}
 
 
 @routes.get("/webhooks/{webhook}", response_model=Webhook, openapi_extra=READ)
 async def show(site: Here, me: Me, webhook: UUID) -> dict[str, Any]:
     """Show one webhook: what waits for it, what went wrong last, and which moves are open to it."""
     async with site.database.connection() as connection:
-        return _told(await webhooks.show(connection, me.owner, webhook))
+        return _told(me, await webhooks.show(connection, me.owner, webhook))
 
 
 @routes.patch("/webhooks/{webhook}", response_model=Webhook, openapi_extra=WRITE)
 async def change(site: Here, me: Me, webhook: UUID, given: WebhookChanges) -> dict[str, Any]:
     """Let it hear of other events from now on."""
-    return _told(await webhooks.change(site.database, me.owner, webhook, given.events))
+    return _told(me, await webhooks.change(site.database, me.owner, webhook, given.events))
 
 
 @routes.post("/webhooks/{webhook}/disable", response_model=Webhook, openapi_extra=WRITE)
 async def disable(site: Here, me: Me, webhook: UUID) -> dict[str, Any]:
     """Have it called no more for now; what waits for it is let go."""
-    return _told(await webhooks.disable(site.database, me.owner, webhook, disabled=True))
+    return _told(me, await webhooks.disable(site.database, me.owner, webhook, disabled=True))
 
 
 @routes.post("/webhooks/{webhook}/enable", response_model=Webhook, openapi_extra=WRITE)
 async def enable(site: Here, me: Me, webhook: UUID) -> dict[str, Any]:
     """Have it called again; what it missed is not made up for."""
-    return _told(await webhooks.disable(site.database, me.owner, webhook, disabled=False))
+    return _told(me, await webhooks.disable(site.database, me.owner, webhook, disabled=False))
 
 
 @routes.post("/webhooks/{webhook}/test", response_model=TriedWebhook, openapi_extra=WRITE)
@@ -136,15 +147,27 @@ async def try_out(site: Here, me: Me, webhook: UUID) -> dict[str, Any]:
     return {"label": label, "sent": True}
 
 
+@routes.post("/webhooks/{webhook}/rotate", response_model=RotatedWebhook, openapi_extra=WRITE_ONCE)
+async def rotate(site: Here, me: Me, webhook: UUID) -> dict[str, Any]:
+    """Give it a new secret, shown this once; until `oldUntil` the old one signs as well, so that nothing is lost."""
+    made = await webhooks.rotate(site.database, site.vault, me.owner, webhook)
+    return {**_told(me, made.webhook), "secret": made.secret, "oldUntil": made.old_until}
+
+
 @routes.delete("/webhooks/{webhook}", status_code=204, openapi_extra=WRITE)
 async def remove(site: Here, me: Me, webhook: UUID) -> None:
     """Have it called no more; address and secret are forgotten."""
     await webhooks.remove(site.database, me.owner, webhook)
 
 
-def _told(webhook: webhooks.Webhook) -> dict[str, Any]:
+def _told(me: Caller, webhook: webhooks.Webhook) -> dict[str, Any]:
     called = (
         ("enable", "it is to be called again") if webhook.disabled else ("disable", "it is not to be called for now")
     )
-    moves = [called, ("test", "to see whether it works"), ("remove", "it is not wanted any more")]
-    return {**webhook.as_data(), "moves": [{"name": name, "why": why} for name, why in moves]}
+    moves = [
+        called,
+        ("test", "to see whether it works"),
+        ("rotate", "to have another secret"),
+        ("remove", "it is not wanted any more"),
+    ]
+    return {**webhook.as_data(), "moves": offers.to(me, Scope.NOTICES_WRITE, moves)}

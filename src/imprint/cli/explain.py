@@ -48,7 +48,8 @@ def explain(
     told, sent = session.run(_explained(settings, which, requests=requests))
     if as_json:
         data = told.as_data()
-        for each in data["publications"]:
+        for each, of in zip(data["publications"], told.publications, strict=True):
+            each["next"]["do"] = list(of.next.do)
             each.update({"requests": _as_data(sent[each["id"]])} if requests else {})
         print_json(written(data, wall))
         return

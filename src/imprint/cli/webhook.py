@@ -15,7 +15,7 @@ from imprint.store.db import Database
 from imprint.work import webhook as webhooks
 from imprint.work.person import OPERATOR
 from imprint.work.vault import Vault
-from imprint.work.webhook import EVENTS, Made, Webhook
+from imprint.work.webhook import EVENTS, Made, Rotated, Webhook
 
 Which = Annotated[str, typer.Argument(help="The webhook's name or id.", metavar="WEBHOOK")]
 Events = Annotated[
@@ -34,6 +34,7 @@ def register(app: typer.Typer) -> None:
     group.command()(disable)
     group.command()(enable)
     group.command("test")(try_out)
+    group.command()(rotate)
     group.command()(remove)
     app.add_typer(group, name="webhook")
 
@@ -126,6 +127,24 @@ def try_out(which: Which, *, as_json: AsJson = False) -> None:
         print_json({"label": known.label, "sent": True})
     else:
         say(f"{known.label} has taken it.")
+
+
+def rotate(which: Which, *, as_json: AsJson = False) -> None:
+    """Give a webhook a new secret, shown this once; for a day the old one signs as well."""
+    settings = session.begin()
+    made: list[Rotated] = []
+
+    async def act(database: Database, known: Webhook) -> None:
+        made.append(await webhooks.rotate(database, Vault.of(settings), OPERATOR, known.id))
+
+    _with(which, act)
+    rotated, wall = made[0], chosen(settings, None)
+    if as_json:
+        data = {**rotated.webhook.as_data(), "oldUntil": rotated.old_until}
+        print_json({**written(data, wall), "secret": rotated.secret})
+    else:
+        say(f"The old secret of {rotated.webhook.label} signs until {on_wall(rotated.old_until, wall)} as well.")
+        say(f"Its new secret, shown this once: {rotated.secret}")
 
 
 def remove(which: Which, *, as_json: AsJson = False) -> None:

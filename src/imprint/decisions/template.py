@@ -14,8 +14,15 @@ class BadTemplate(Problem):
     """A template that cannot be used; the sentence says why."""
 
 
-def refuse(template: str, fields: tuple[str, ...]) -> None:
-    """Raise when a template has other fields than these, double braces, or braces that do not pair."""
+def refuse(template: str, fields: tuple[str, ...], where: str | None = None) -> None:
+    """Raise when a template has other fields than these, double braces, or braces that do not pair; say in which."""
+    try:
+        _refuse(template, fields)
+    except BadTemplate as bad:
+        raise BadTemplate(bad.code, bad.sentence, field=where) from None
+
+
+def _refuse(template: str, fields: tuple[str, ...]) -> None:
     if "{{" in template or "}}" in template:
         raise BadTemplate(
             "rule.bad_template",

@@ -4,8 +4,9 @@ Our key goes with the status and is remembered for an hour: within it the same s
 an own status is looked for by its text. Messages of errors are in the language of the instance: only the status counts.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -36,6 +37,8 @@ LIMITS = Limits(
 )
 KEY_LASTS = timedelta(hours=1)
 READY_AFTER = timedelta(seconds=5)
+# Seconds between looks at a file that the instance works on: two minutes in one attempt, a quarter of an hour in all.
+READY_LOOKS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 # A look begins a little before the request left, since clocks differ, and ends where the statuses are older than that.
 SLACK = timedelta(minutes=10)
 PAGE, MOST_PAGES = 40, 10
@@ -65,6 +68,9 @@ class Mastodon:
     login_type = MastodonLogin
     options: ClassVar[type[Options]] = MastodonOptions
     asks: ClassVar[tuple[Ask, ...]] = (Ask("instance", "The instance your account is on, such as mastodon.social."),)
+
+    def __init__(self, ready_looks: Sequence[float] = READY_LOOKS) -> None:
+        self._ready_looks = ready_looks
 
     async def begin(self, http: Http, given: Mapping[str, str], redirect_url: str) -> MastodonLogin | Errand:
         """Register at the instance and send the person there."""
@@ -112,7 +118,7 @@ class Mastodon:
         if not work.uploads:
             await _read(http, login, "/api/v1/accounts/verify_credentials")
         for upload in work.uploads:
-            await self._is_ready(http, login, upload)
+            await self._until_ready(http, login, upload)
 
     async def prepare(self, http: Http, login: MastodonLogin, work: Work) -> Work:
         """Need nothing besides the files."""
@@ -166,22 +172,14 @@ class Mastodon:
         missing = (file for file in work.files if work.uploaded(file) is None)
         return [*(_upload(login, work, file) for file in missing), _status(login, work)]
 
-    async def _is_ready(self, http: Http, login: MastodonLogin, upload: RemoteFile) -> None:
-        with harmless():
-            answer = await http.send(_request(login, "look", "GET", f"/api/v1/media/{quote(upload.id, safe='')}"))
-            match answer.status:
-                case 200 if answer.json():
-                    return
-                case 206:
-                    raise NotYet("mastodon.processing", "The instance is still at work on a file.", after=READY_AFTER)
-                case 404:
-                    raise NotYet(
-                        "mastodon.file_gone", "The instance no longer has an uploaded file.", uploads_gone=True
-                    )
-                case 422:
-                    raise Refused("mastodon.bad_file", "The instance could not make anything of a file.")
-            _refuse(answer)
-            raise answer.not_understood("mastodon.look", "The instance did not give an answer that can be read.")
+    async def _until_ready(self, http: Http, login: MastodonLogin, upload: RemoteFile) -> None:
+        """Wait for the instance here: every attempt that ends counts, and a long video is nobody's failure."""
+        for seconds in self._ready_looks:
+            if await _is_ready(http, login, upload):
+                return
+            await asyncio.sleep(seconds)
+        if not await _is_ready(http, login, upload):
+            raise NotYet("mastodon.processing", "The instance is still at work on a file.", after=READY_AFTER)
 
     async def _same(self, http: Http, login: MastodonLogin, told: Mapping[str, object], work: Work) -> bool:
         """Compare the words that were sent, not what the instance has made of them."""
@@ -250,6 +248,23 @@ def _request(
     bearer = SecretStr(f"Bearer {login.access_token.get_secret_value()}")
     headers: Fields = (("Authorization", bearer), ("Accept", "application/json"), *more)
     return Request(what, method, f"{login.base_url}{path}", headers, body)
+
+
+async def _is_ready(http: Http, login: MastodonLogin, upload: RemoteFile) -> bool:
+    """Ask whether the instance has done its work on a file."""
+    with harmless():
+        answer = await http.send(_request(login, "look", "GET", f"/api/v1/media/{quote(upload.id, safe='')}"))
+        match answer.status:
+            case 200 if answer.json():
+                return True
+            case 206:
+                return False
+            case 404:
+                raise NotYet("mastodon.file_gone", "The instance no longer has an uploaded file.", uploads_gone=True)
+            case 422:
+                raise Refused("mastodon.bad_file", "The instance could not make anything of a file.")
+        _refuse(answer)
+        raise answer.not_understood("mastodon.look", "The instance did not give an answer that can be read.")
 
 
 async def _read(http: Http, login: MastodonLogin, path: str) -> dict[str, object]:

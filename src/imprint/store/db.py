@@ -12,6 +12,7 @@ from imprint.settings import Settings
 from imprint.store.embedded import running
 from imprint.store.home import explained
 from imprint.store.query import Connection, Link, Pool, query
+from imprint.store.stamp import current, mark
 from imprint.store.wall import Wall, Walls, stand
 
 OLDEST_SERVER = 140000
@@ -95,9 +96,13 @@ class Database:
     @asynccontextmanager
     async def transaction(self, actor: str, reason: str = "") -> AsyncIterator[Link]:
         """Borrow a connection for one transaction in which this actor acts for this reason."""
+        stamp = current()
         async with self.connection() as connection, connection.transaction():
             await ACT.one(connection, actor, reason)
             yield connection
+            marked = stamp is not None and await mark(connection, stamp)
+        if stamp and marked:
+            stamp.committed = True
 
     async def _acquired(self, pool: Pool) -> "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]":
         try:

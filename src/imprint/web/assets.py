@@ -1,5 +1,6 @@
 """Assets: scripts and styles, ours and those the build brought, under names that change with what is in them."""
 
+import gzip
 import hashlib
 import json
 from functools import cached_property
@@ -28,6 +29,7 @@ class Assets:
     def __init__(self, folder: Path) -> None:
         self._ours = folder / "static"
         self._theirs = folder / "assets"
+        self._packed: dict[str, tuple[bytes, str]] = {}
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -67,10 +69,22 @@ class Assets:
             raise Problem("asset.missing", "There is nothing at this address.")
         return path.read_bytes(), KINDS[path.suffix]
 
+    def small(self, shown: str) -> tuple[bytes, str]:
+        """Give the same, packed; each is packed once, since it never changes."""
+        if shown not in self._packed:
+            data, kind = self.read(shown)
+            self._packed[shown] = gzip.compress(data, mtime=0), kind
+        return self._packed[shown]
+
 
 @routes.get("/assets/{name}")
 async def asset(request: Request, name: str) -> Response:
     """Give a file; it never changes, since another one has another name."""
     assets: Assets = request.app.state.assets
-    data, kind = assets.read(name)
-    return Response(data, media_type=kind, headers={"Cache-Control": FOREVER})
+    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        data, kind = assets.read(name)
+    else:
+        data, kind = assets.small(name)
+        headers["Content-Encoding"] = "gzip"
+    return Response(data, media_type=kind, headers=headers)

@@ -48,7 +48,7 @@ async def findings(look: Looking) -> Response:
     """Show what the doctor finds, what is bad first."""
     try:
         async with asyncio.timeout(PATIENCE):
-            found = await examine(look.site.settings, look.site.database.url)
+            found = await examine(look.site.settings, look.site.machine().url)
     except TimeoutError:
         return look.part("sorry_part.html", sentence="The doctor takes long today; run imprint doctor on the machine.")
     wrong = sorted((each for each in found if each.level is not Level.OK), key=lambda each: each.level is Level.WARN)

@@ -20,7 +20,8 @@ class Entry:
 
     def holds(self, path: str) -> bool:
         """Say whether a page is one of those behind this entry."""
-        return self.path in WITH_PARTS and path.startswith(f"{self.path}/")
+        own = any(entry.path == path for entry in ENTRIES)
+        return self.path in WITH_PARTS and path.startswith(f"{self.path}/") and not own
 
 
 ENTRIES = (
@@ -36,7 +37,7 @@ ENTRIES = (
     Entry("/settings", "Settings", "settings", SELF),
 )
 # Entries with pages behind them that have no entry of their own.
-WITH_PARTS = {"/batches", "/series", "/notices", "/dead-letters", "/settings"}
+WITH_PARTS = {"/posts", "/batches", "/accounts", "/series", "/notices", "/dead-letters", "/settings"}
 
 
 def open_to(caller: Caller, paths: Collection[str]) -> list[Entry]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
@@ -57,6 +57,8 @@ class _Page(APIRoute):
                         await _watch(request)
                 return await handle(request)
             except Problem as problem:
+                if problem.code == "scope.lacking":  # the names of scopes are for programs
+                    problem = Problem(problem.code, "Your role does not include this page. Ask an administrator.")
                 return _entrance(request) if problem.code == "signed_out" else sorry(request, problem)
             except RequestValidationError:
                 return sorry(request, Problem("page.missing", "There is nothing at this address."))
@@ -157,7 +159,10 @@ def _entrance(request: Request) -> Response:
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     to = "/sign-in" if wanted == "/" else f"/sign-in?next={quote(wanted, safe='/')}"
     if FRAGMENT in request.headers:
-        return Response(status_code=200, headers={"HX-Redirect": "/sign-in"})
+        # A fragment is no place to come back to: the page it belongs to is.
+        page = urlsplit(request.headers.get("hx-current-url", "")).path
+        to = f"/sign-in?next={quote(page, safe='/')}" if page not in {"", "/"} else "/sign-in"
+        return Response(status_code=200, headers={"HX-Redirect": to})
     return RedirectResponse(to, 303)
 
 

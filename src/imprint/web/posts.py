@@ -41,11 +41,13 @@ async def _found(look: View, status: str, text: str, account: str, after: str) -
         found = await catalogue.page(
             connection, look.me.owner, wanted, after=cursor.read(after or None), limit=PAGE + 1
         )
+        asking = await catalogue.asking(connection, look.me.owner, [each.id for each in found])
         counts = await posts.counts(connection, look.me.owner)
     told = cursor.page(found, PAGE, found)
     return {
         "posts": told["items"],
         "next": told["next"],
+        "asking": asking,
         "after": after,
         "counts": counts,
         "status": wanted.status,

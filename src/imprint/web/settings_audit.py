@@ -36,7 +36,7 @@ async def verified(look: Looking) -> Response:
     """Show whether every line, every seal and every row is as it was written."""
     # Each row is held against its last line; behind a wall rows would be missing, and their lines prove nothing.
     try:
-        async with asyncio.timeout(PATIENCE), look.site.database.whole().connection() as connection:
+        async with asyncio.timeout(PATIENCE), look.site.machine().connection() as connection:
             found = await audit.verify(connection)
     except TimeoutError:
         return look.part("sorry_part.html", sentence="It is long by now; run imprint audit verify on the machine.")

@@ -267,7 +267,7 @@ async def remove(
     if waiting and not cancel_waiting:
         raise Problem(
             "account.in_use",
-            f"Posts wait for this account ({len(waiting)}); unschedule them, or remove it with --cancel-waiting.",
+            f"Posts wait for this account ({len(waiting)}); unschedule them, or have them cancelled with it.",
         )
     for post in waiting:
         await schedule.unschedule(database, owner, post.id, accounts=[account])

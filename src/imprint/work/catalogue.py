@@ -23,7 +23,15 @@ class Wanted:
     account: UUID | None = None
 
 
+@dataclass(frozen=True)
+class Asking:
+    """A post that asks a person whether it is out."""
+
+    post_id: UUID
+
+
 PAGE = query("catalogue_page", Listed)
+ASKING = query("catalogue_asking", Asking)
 HISTORY = query("catalogue_history", Line)
 
 
@@ -31,6 +39,11 @@ async def page(connection: Link, owner: str, wanted: Wanted, *, after: Place | N
     """Give a page of posts, the newest first."""
     place = after or LAST
     return await PAGE.all(connection, owner, wanted.status, wanted.kind, wanted.text, wanted.account, *place, limit)
+
+
+async def asking(connection: Link, owner: str, posts: list[UUID]) -> set[UUID]:
+    """Tell which of these posts wait for somebody to say whether they are out."""
+    return {each.post_id for each in await ASKING.all(connection, owner, posts)}
 
 
 async def history(connection: Link, owner: str, post: UUID) -> list[Line]:

@@ -57,7 +57,7 @@ async def delete(database: Database, settings: Settings, content: UUID, actor: s
     async with database.transaction(actor, "deleted") as connection:
         await living(connection, content)
         if await DELETE.first(connection, content, force, timedelta(days=settings.keep_deleted_days)) is None:
-            raise NotAllowed("content.processing", "Its variants are being made; wait a moment, or use --force.")
+            raise NotAllowed("content.processing", "Its variants are being made; wait a moment, or force it.")
         return (await show(connection, content)).content
 
 

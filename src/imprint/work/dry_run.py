@@ -179,7 +179,7 @@ async def sent(database: Database, stores: Stores, vault: Vault, publication: UU
 async def _default(connection: Link, owner: str) -> UUID:
     found = await DEFAULT.first(connection, owner)
     if found is None:
-        raise Problem("account.no_default", "It is not planned; name an account with --account.")
+        raise Problem("account.no_default", "It is not planned, and there is no default account; name an account.")
     return found.id
 
 

@@ -1,24 +1,40 @@
 """Idempotency: a request that carries a key of its own is done once; asked again, it gets the answer it got.
 
-The key is written down before anything is done and the answer after it. Should a server die in between, the request
-may be made again after a while; what it did until then is found by the rules of the thing itself.
+The key is written down before anything is done and the answer after it. In between, whatever the request commits is
+stamped in the same transaction (store/stamp.py), and a lease is renewed. Should a server die, the lease is soon over:
+without a stamp nothing was done, and the request may be made again; with one it was done, and is not done again.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from uuid import UUID
 
 from imprint.problem import Problem
-from imprint.store.db import Database
+from imprint.store.db import TROUBLE, Database
 from imprint.store.query import Nothing, query
+from imprint.store.stamp import Stamp, stamping
 
 LASTS = timedelta(days=1)
-# Longer than any request takes: after this its server is thought dead.
-ABANDONED = timedelta(minutes=5)
+# How long after its last sign of life a request's server is thought dead. Should it live, it commits nothing any more.
+LEASE = timedelta(seconds=5)
+RENEW_SECONDS = 1.0
 LONGEST_KEY = 200
+_ERRORS = 400
 _SERVER_ERRORS = 500
+
+
+class Running(Problem):
+    """The request is being done, or was until a server died; `seconds` until that is certain."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(
+            "idempotency.running", "The request with this Idempotency-Key is being done; ask again in a moment."
+        )
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -30,12 +46,14 @@ class Begun:
 
 @dataclass(frozen=True)
 class Known:
-    """A request that was made before, and its answer once there is one."""
+    """A request that was made before, its answer once there is one, and until then whether it has done anything."""
 
     request_sha256: str
     status: int | None
     media_type: str | None
     body: bytes | None
+    touched: bool
+    seconds: int  # that it may still be running
 
 
 @dataclass(frozen=True)
@@ -50,8 +68,10 @@ class Answered:
 
 BEGIN = query("idempotency_begin", Begun)
 KNOWN = query("idempotency_known", Known)
+RENEW = query("idempotency_renew", Begun)
 END = query("idempotency_end", Begun)
 DROP = query("idempotency_drop", Nothing)
+LEAVE = query("idempotency_leave", Nothing)
 
 
 async def once(
@@ -67,33 +87,63 @@ async def once(
         raise Problem("idempotency.bad_key", f"An Idempotency-Key has 1 to {LONGEST_KEY} letters that can be seen.")
     digest = sha256(request).hexdigest()
     async with database.connection() as connection:
-        begun = await BEGIN.first(connection, person, key, digest, LASTS, ABANDONED)
+        begun = await BEGIN.first(connection, person, key, digest, LASTS, LEASE)
         if begun is None:
             return _answered(await KNOWN.first(connection, person, key), digest)
+    stamp = Stamp(person, key, begun.token)
     try:
-        answered = await do()
+        async with _renewing(database, stamp):
+            with stamping(stamp):
+                answered = await do()
     except BaseException:
-        await _drop(database, person, key, begun.token)
+        await _settle(database, stamp, None, failed=True)
         raise
-    if answered.status >= _SERVER_ERRORS:
-        await _drop(database, person, key, begun.token)
-        return answered
-    kept = keep(answered)
-    async with database.connection() as connection:
-        await END.first(connection, person, key, begun.token, kept.status, kept.media_type, kept.body)
+    failed = answered.status >= _ERRORS
+    await _settle(database, stamp, answered if failed else keep(answered), failed=failed)
     return answered
 
 
-async def _drop(database: Database, person: str, key: str, token: UUID) -> None:
+async def _settle(database: Database, stamp: Stamp, kept: Answered | None, *, failed: bool) -> None:
+    """Keep an answer; what failed and came to nothing is forgotten instead, and what has no answer is only left."""
+    mine = (stamp.person, stamp.key, stamp.token)
     async with database.connection() as connection:
-        await DROP.run(connection, person, key, token)
+        if failed and await DROP.run(connection, *mine):
+            return
+        if kept is None or kept.status >= _SERVER_ERRORS:
+            await LEAVE.run(connection, *mine)
+        else:
+            await END.first(connection, *mine, kept.status, kept.media_type, kept.body)
+
+
+@asynccontextmanager
+async def _renewing(database: Database, stamp: Stamp) -> AsyncIterator[None]:
+    """Give signs of life for a request that takes longer than most."""
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(*TROUBLE):  # the next one may succeed
+                async with database.connection() as connection:
+                    if await RENEW.first(connection, stamp.person, stamp.key, stamp.token, LEASE) is None:
+                        return
+
+    renewing = asyncio.create_task(renew())
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
 
 
 def _answered(known: Known | None, digest: str) -> Answered:
     if known is not None and known.request_sha256 != digest:
         raise Problem("idempotency.other_request", "This Idempotency-Key was used for another request.")
-    if known is None or known.status is None:
+    if known is None or (known.status is None and (known.seconds or not known.touched)):
+        raise Running(max(1, known.seconds if known else 0))
+    if known.status is None:
         raise Problem(
-            "idempotency.running", "The request with this Idempotency-Key is being done; ask again in a moment."
+            "idempotency.answer_lost",
+            "This was done, at least in part, but its answer was lost, and it is not done again; look at the thing "
+            "itself, or in the list where a new one would be, before you ask again with another Idempotency-Key.",
         )
     return Answered(known.status, known.media_type or "", known.body or b"", again=True)

@@ -88,7 +88,7 @@ async def invite(database: Database, actor: str, role: Role, label: str = "", la
     async with database.transaction(actor, "somebody was invited") as connection:
         by = await show(connection, actor)
         if by.role == Role.READER or (by.role == Role.MEMBER and role != Role.READER):
-            raise Problem("invitation.beyond", f"A {by.role} cannot invite a {role}.")
+            raise Problem("invitation.beyond", f"Somebody who is {by.role} cannot invite one as {role}.")
         begun = await ADD.first(connection, hashed_code(code), role, actor, written, lasts)
         if begun is None:
             raise Problem("person.disabled", "Whoever is disabled invites nobody.")

@@ -156,7 +156,7 @@ class Notifier:
             if hook:
                 body = (await WRITTEN.one(connection, mine.id, webhook.body(told))).body
                 wire = self._wire if target.trusted else self._wire.outward
-                return mine, partial(webhook.call, wire, address, mine.key, body), hook
+                return mine, partial(webhook.call, wire, address, mine.key, body, target.now), hook
             text = told.message() if isinstance(told, Tidings) else message([each.news() for each in told])
             send = partial(
                 self._courier.send, address.get_secret_value(), text.title, text.body, trusted=target.trusted

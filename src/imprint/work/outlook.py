@@ -83,7 +83,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What happens next: a sentence, when at the earliest, and whether it needs a person; `do` is what they can run."""
+    """What happens next: a sentence, when at the earliest, and whether it needs a person; `do` is what they can run.
+
+    The commands are for the command line alone: who reads this elsewhere has the moves of the thing.
+    """
 
     sentence: str
     at: datetime | None = None
@@ -97,7 +100,6 @@ class Outlook:
             "sentence": self.sentence,
             "at": self.at,
             "needsPerson": self.person,
-            "do": list(self.do),
             "over": self.over,
         }
 

@@ -19,6 +19,7 @@ from imprint.work.scope import Role
 # Whoever has the command line, and the first person: what either makes belongs to both.
 OPERATOR = "operator"
 LONGEST_NAME = 100
+BAD_CODE = "That is not the code; only the one that Imprint printed last is good."
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,16 @@ END_ALL = query("session_end_all", Nothing)
 
 async def first(database: Database, code: str, name: str, password: str) -> Person:
     """Make the first person, an administrator; only with the code, and only once."""
+    async with database.connection() as connection:
+        if await any_there(connection):
+            raise _not_first()
     written = checked_name(name)
     kept = await hash_password(password)
     async with database.transaction(OPERATOR, "the first person") as connection:
         if not await first_code.used(connection, code):
-            raise Problem(
-                "first.bad_code", "That is not the code; `imprint code` makes a new one as long as one is due."
-            )
+            raise _not_first() if await any_there(connection) else Problem("first.bad_code", BAD_CODE)
         if await FIRST.first(connection, written, kept) is None:
-            raise Problem("first.done", "There is a first person already; ask for an invitation.")
+            raise _not_first()
         return await show(connection, OPERATOR)
 
 
@@ -200,6 +202,10 @@ def _explained(refused: asyncpg.CheckViolationError) -> Exception:
 
 def _taken(name: str) -> Problem:
     return Problem("person.name_taken", f"Somebody is called {name[:LONGEST_NAME]!r} already.")
+
+
+def _not_first() -> Problem:
+    return Problem("first.done", "There is a first person already; sign in, or ask for an invitation.")
 
 
 def _missing() -> Problem:

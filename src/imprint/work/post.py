@@ -348,7 +348,7 @@ def frozen(post: Post) -> Problem:
 def unknown() -> Problem:
     """Say that nobody knows whether it is out."""
     return Problem(
-        "post.unknown", "Nobody can tell whether it is out somewhere; decide that first with `imprint resolve`."
+        "post.unknown", "Nobody can tell whether it is out somewhere; look at the platform and resolve that first."
     )
 
 

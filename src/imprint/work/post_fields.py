@@ -17,7 +17,7 @@ LONGEST_OVERRIDES = 100_000
 def _sayable(text: str) -> str:
     # What PostgreSQL cannot keep and JSON cannot carry: NUL, and halves of characters.
     if "\x00" in text or text.encode(errors="replace") != text.encode(errors="surrogatepass"):
-        raise ValueError("it holds characters that are none")
+        raise ValueError("it contains a NUL character or an unpaired surrogate, which cannot be stored")
     return text
 
 

@@ -214,7 +214,14 @@ class Publisher:
         try:
             async with self.desk.database.connection() as connection:
                 mine = await INTEND.first(
-                    connection, at.lease.id, at.lease.fence, at.snapshot.text, at.snapshot.sha256, SEND, MARGIN
+                    connection,
+                    at.lease.id,
+                    at.lease.fence,
+                    at.snapshot.text,
+                    at.snapshot.sha256,
+                    SEND,
+                    MARGIN,
+                    self.desk.actor,
                 )
         except GONE as error:
             log.warning("the answer to an intent was lost; reading it back", error=str(error))

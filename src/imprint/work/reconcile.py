@@ -191,10 +191,7 @@ class Reconciler:
                 await note(connection, row, "sign-in", line, platform=held.platform)
             case decisions.AskPerson():
                 await ASK.first(connection, row, fence, int(isinstance(seen.event, decisions.NotFound)))
-                line = (
-                    f"Nobody can tell whether it is out on {held.platform}. Please look, then say so: "
-                    f"`imprint resolve {row} --published URL` or `--not-published`."
-                )
+                line = f"Nobody can tell whether it is out on {held.platform}. Please look, and resolve it."
                 await note(connection, row, "asks", line)
             case action:
                 log.warning("nothing to do for an unknown publication", publication=str(row), action=str(action))

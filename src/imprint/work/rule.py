@@ -144,17 +144,19 @@ async def remove(database: Database, owner: str, rule: UUID) -> None:
 
 def _refuse(title: str, body: str, tags: Sequence[str], delay: timedelta) -> None:
     if not title.strip() or len(title) > LONGEST_TITLE:
-        raise Problem("rule.bad_template", f"The title of a rule has 1 to {LONGEST_TITLE} letters.")
+        raise Problem("rule.bad_template", f"The title of a rule has 1 to {LONGEST_TITLE} letters.", field="title")
     if not body.strip() or len(body) > LONGEST_BODY:
-        raise Problem("rule.bad_template", f"The body of a rule has 1 to {LONGEST_BODY} letters.")
+        raise Problem("rule.bad_template", f"The body of a rule has 1 to {LONGEST_BODY} letters.", field="body")
     if len(tags) > MOST_TAGS or any(not tag.strip() or len(tag) > LONGEST_TAG for tag in tags):
-        raise Problem("rule.bad_template", f"A rule has up to {MOST_TAGS} tags of 1 to {LONGEST_TAG} letters.")
+        said = f"A rule has up to {MOST_TAGS} tags of 1 to {LONGEST_TAG} letters."
+        raise Problem("rule.bad_template", said, field="tags")
     if not timedelta(0) <= delay <= LONGEST_DELAY:
         raise Problem("rule.bad_delay", f"The delay of a rule is 0 to {LONGEST_DELAY.days} days.")
-    for template in (title, body, *tags):
+    for field, template in (("title", title), ("body", body), *(("tags", tag) for tag in tags)):
         if "\0" in template or template != template.encode(errors="replace").decode():
-            raise Problem("rule.bad_template", "A template holds characters that are none.")
-        refuse(template, FIELDS)
+            said = "A template contains a NUL character or an unpaired surrogate, which cannot be stored."
+            raise Problem("rule.bad_template", said, field=field)
+        refuse(template, FIELDS, field)
 
 
 def _refuse_files(on: Sequence[On]) -> None:

@@ -34,7 +34,7 @@ class Sandbox(Protocol):
 async def connect(database: Database, vault: Vault, sandbox: Sandbox | None, owner: str) -> tuple[Account, str]:
     """Connect a place in the sandbox, or give the one that is connected; and where one sees what arrives there."""
     if sandbox is None:
-        raise Problem("sandbox.none", "This Imprint has no sandbox of its own; run `imprint sandbox`.")
+        raise Problem("sandbox.none", "This server runs without a sandbox, so there is no account of one to connect.")
     place = await sandbox.place(owner)
     wire = Wire()  # its address is on this machine, which others may not name; this one was chosen by us
     try:

@@ -316,7 +316,7 @@ async def default_account(connection: Link, owner: str) -> UUID:
     """Give the account a person publishes to when none is named."""
     found = await DEFAULT.first(connection, owner)
     if found is None:
-        raise Problem("account.no_default", "Name an account, or choose a default one with `imprint account default`.")
+        raise Problem("account.no_default", "There is no default account; name an account, or choose a default one.")
     return found.id
 
 

@@ -165,7 +165,7 @@ def _again(opened: Opened, failure: Failure) -> SignInAgain:
     )
     return SignInAgain(
         failure.code,
-        f"{said}: connect the account anew with `imprint account reconnect`. What is scheduled waits for it.",
+        f"{said}: connect the account anew. What is scheduled waits for it.",
         renewable=False,
     )
 

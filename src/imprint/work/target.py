@@ -68,6 +68,7 @@ class Kept:
     muted: bool
     kind: str
     trusted: bool
+    now: datetime
 
 
 ADD = query("target_add", Row)

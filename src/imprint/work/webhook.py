@@ -7,7 +7,7 @@ however often it is sent.
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_bytes
@@ -30,7 +30,7 @@ from imprint.work.naming import to_camel
 from imprint.work.prefix import Candidate, bounds, picked
 from imprint.work.target import Row
 from imprint.work.tidings import Chapter, Tidings
-from imprint.work.vault import TARGET, Vault
+from imprint.work.vault import TARGET, WRITING, Vault
 
 EVENTS = ("published", "failed", "unknown", "reconnect", "chapter")
 TYPES = {
@@ -45,6 +45,10 @@ ATTEMPTS = len(WAITS) + 1
 SECONDS = 20.0  # less than a lease
 GONE = "webhook.gone"
 SECRET_BYTES = 32
+# How long an old secret signs beside the new one, so that nothing is lost until the receiver knows that; and how many
+# at most do, whoever asks for another one again and again.
+OVERLAP = timedelta(hours=24)
+MOST_OLD = 8
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,26 @@ class Made:
     secret: str = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Rotated(Made):
+    """A webhook with a new secret, and until when the old one signs as well."""
+
+    old_until: datetime
+
+
+@dataclass(frozen=True)
+class Held:
+    """A webhook that nobody else changes until this transaction ends."""
+
+    now: datetime
+    until: datetime
+
+
 ADD = query("webhook_add", Row)
 LIST = query("webhook_list", Webhook)
 CHANGE = query("webhook_change", Row)
+HOLD = query("webhook_hold", Held)
+RESEAL = query("target_reseal", Nothing)
 GONE_FOR_GOOD = query("webhook_gone", Nothing)
 
 
@@ -96,7 +117,7 @@ async def add(
     """Add a webhook; its address must be one that may be called, but nothing is sent."""
     wanted = _events(events)
     host = await _host(wire, url.get_secret_value().strip())
-    webhook, secret = uuid4(), PREFIX + b64encode(token_bytes(SECRET_BYTES)).decode()
+    webhook, secret = uuid4(), _new_secret()
     sealed_text = SecretStr(json.dumps({"url": url.get_secret_value().strip(), "secret": secret}))
     async with database.transaction(person, "a new webhook") as connection:
         sealed = await vault.seal(connection, webhook, TARGET, sealed_text)
@@ -145,6 +166,26 @@ async def disable(database: Database, person: str, webhook: UUID, *, disabled: b
         return await show(connection, person, webhook)
 
 
+async def rotate(database: Database, vault: Vault, person: str, webhook: UUID) -> Rotated:
+    """Give a webhook a new secret; for a day the old one signs as well, so that its receiver can be changed meanwhile.
+
+    Old and new are sealed together: what is forgotten is forgotten with the rest.
+    """
+    async with database.transaction(person, "a new secret") as connection:
+        await WRITING.one(connection)  # before the row is held, in the order in which a rotation of the keys does it
+        held = await HOLD.first(connection, webhook, person, OVERLAP)
+        address = await targets.opened(connection, vault, webhook) if held else None
+        if held is None or address is None:
+            raise missing()
+        kept = json.loads(address.get_secret_value())
+        old = [{"secret": kept["secret"], "until": held.until.isoformat()}, *_still_good(kept, held.now)][:MOST_OLD]
+        secret = _new_secret()
+        text = SecretStr(json.dumps({"url": kept["url"], "secret": secret, "old": old}))
+        sealed = await vault.seal(connection, webhook, TARGET, text)
+        await RESEAL.run(connection, webhook, sealed.key_id, sealed.nonce, sealed.sealed)
+        return Rotated(await show(connection, person, webhook), secret, held.until)
+
+
 async def remove(database: Database, person: str, webhook: UUID) -> None:
     """Remove a webhook, forget its address and secret, and let go of what waits for it."""
     async with database.connection() as connection:
@@ -153,13 +194,22 @@ async def remove(database: Database, person: str, webhook: UUID) -> None:
 
 
 async def try_out(database: Database, vault: Vault, wire: Wire, person: str, webhook: UUID) -> None:
-    """Call a webhook now, with an event that tells nothing; raise NotSent with what went wrong."""
+    """Call a webhook now, with an event that tells nothing; raise NotSent with what went wrong.
+
+    One whose receiver says that it is gone for good is disabled, as it would be by any other event.
+    """
     async with database.connection() as connection:
         await show(connection, person, webhook)
         address = await targets.opened(connection, vault, webhook)
-    if address is None:
+        known = await targets.GET.first(connection, webhook)
+    if address is None or known is None:
         raise missing()
-    await call(wire, address, uuid4(), _body("test", datetime.now(UTC), {}))
+    try:
+        await call(wire, address, uuid4(), _body("test", datetime.now(UTC), {}), known.now)
+    except NotSent as refused:
+        if refused.code == GONE:
+            await disable(database, person, webhook, disabled=True)
+        raise
 
 
 def body(told: Tidings | list[Chapter]) -> str:
@@ -169,14 +219,15 @@ def body(told: Tidings | list[Chapter]) -> str:
     return _body("chapter.new", datetime.now(UTC), {"chapters": [each.data() for each in told]})
 
 
-async def call(wire: Wire, address: SecretStr, key: UUID, body: str) -> None:
-    """Send; raise a Problem unless the receiver has taken it."""
+async def call(wire: Wire, address: SecretStr, key: UUID, body: str, now: datetime) -> None:
+    """Send; raise a Problem unless the receiver has taken it. By `now`, the database's, old secrets stop to sign."""
     kept = json.loads(address.get_secret_value())
+    secrets = [kept["secret"], *(each["secret"] for each in _still_good(kept, now))]
     name, moment, data = f"msg_{key.hex}", str(int(datetime.now(UTC).timestamp())), body.encode()
     headers = (
         ("webhook-id", name),
         ("webhook-timestamp", moment),
-        ("webhook-signature", sign(SecretStr(kept["secret"]), name, moment, data)),
+        ("webhook-signature", " ".join(sign(SecretStr(each), name, moment, data) for each in secrets)),
     )
     request = Request("tell a webhook", "POST", kept["url"], headers, Text(data), secret_path=True)
     answer = await wire.within(SECONDS).send(request)
@@ -194,6 +245,15 @@ def wait(attempts: int, roll: float) -> timedelta:
 def missing() -> Problem:
     """Say that there is no such webhook."""
     return Problem("webhook.missing", "There is no such webhook.")
+
+
+def _new_secret() -> str:
+    return PREFIX + b64encode(token_bytes(SECRET_BYTES)).decode()
+
+
+def _still_good(kept: Mapping[str, Any], now: datetime) -> list[dict[str, str]]:
+    """Give the old secrets whose receivers may not know a newer one yet, the latest first."""
+    return [each for each in kept.get("old", ()) if datetime.fromisoformat(each["until"]) > now]
 
 
 def _body(kind: str, at: datetime, data: dict[str, Any]) -> str:

@@ -94,13 +94,15 @@ CREATE TABLE sign_in_limit (
 CREATE INDEX sign_in_limit_over ON sign_in_limit (began_at);
 
 -- What was answered to a request that carried a key of its own, so that the same request is not done twice. status is
--- empty while it runs.
+-- empty while it runs, and stays so when its server dies; touched_at tells whether it had committed anything by then.
 CREATE TABLE idempotency (
     person_id text NOT NULL REFERENCES person,
     key text NOT NULL CHECK (length(key) BETWEEN 1 AND 200),
     request_sha256 text NOT NULL CHECK (request_sha256 ~ '^[0-9a-f]{64}$'),
     token uuid NOT NULL DEFAULT gen_random_uuid(),
     began_at timestamptz NOT NULL DEFAULT imprint_now(),
+    running_until timestamptz NOT NULL,
+    touched_at timestamptz,
     status integer CHECK (status BETWEEN 200 AND 499),
     media_type text,
     body bytea,

@@ -11,6 +11,11 @@ WHERE p.owner = $1 AND p.deleted_at IS NULL AND ($2::text IS NULL OR p.status = 
   AND (p.created_at, p.id) < ($6::timestamptz, $7::uuid)
 ORDER BY p.created_at DESC, p.id DESC LIMIT $8
 
+-- name: catalogue_asking
+-- Which of these posts of a person have a publication of which nobody knows whether it is out.
+SELECT DISTINCT u.post_id FROM publication u JOIN post p ON p.id = u.post_id
+WHERE p.owner = $1 AND u.post_id = ANY($2::uuid[]) AND u.status = 'unknown'
+
 -- name: catalogue_history
 -- Everything that happened to a post of a person and to its publications, in order.
 SELECT a.id, a.at, a.lifecycle, a.row_id, a.move, a.source, a.target, a.actor, a.reason FROM audit a

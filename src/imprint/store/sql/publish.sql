@@ -75,12 +75,15 @@ ON CONFLICT (publication_id) DO UPDATE SET fence = excluded.fence, sha256 = excl
 
 -- name: publish_intend
 -- Commits that a request that publishes is about to leave, and exactly what it says; only for the holder of the lease,
--- which from here on outlives the request. An intent that was made in this attempt before is made anew.
-WITH intended AS (
+-- which from here on outlives the request. An intent that was made in this attempt before is made anew. Who acts is said
+-- in the same statement, which saves two round trips.
+WITH acts AS MATERIALIZED (
+    SELECT set_config('imprint.actor', $7, true), set_config('imprint.reason', 'the request that publishes leaves', true)
+), intended AS (
     UPDATE publication SET phase = 'publishing', intent_at = imprint_now(), snapshot = $3, snapshot_sha256 = $4,
         deadline = imprint_now() + $5::interval,
         lease_until = greatest(lease_until, imprint_now() + $5::interval + $6::interval)
-    WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > imprint_now()
+    FROM acts WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > imprint_now()
       AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
     RETURNING id, fence, intent_at, deadline
 ), noted AS (

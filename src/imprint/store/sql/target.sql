@@ -14,7 +14,8 @@ FROM target t WHERE t.person = $1 AND t.kind = 'message' AND t.deleted_at IS NUL
 -- name: target_get
 -- One target as it lies in the database; trusted: its person looks after this machine, and may reach its network.
 SELECT id, person, label, service, key_id, nonce, sealed, digest, muted, kind,
-    coalesce((SELECT p.role = 'administrator' FROM person p WHERE p.id = target.person), person = 'operator') AS trusted
+    coalesce((SELECT p.role = 'administrator' FROM person p WHERE p.id = target.person), person = 'operator') AS trusted,
+    imprint_now() AS now
 FROM target WHERE id = $1 AND deleted_at IS NULL
 
 -- name: target_digest

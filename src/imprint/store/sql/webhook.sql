@@ -17,6 +17,11 @@ FROM target t WHERE t.person = $1 AND t.kind = 'webhook' AND t.deleted_at IS NUL
 -- Lets a webhook hear of other events.
 UPDATE target SET tells = $3 WHERE id = $1 AND person = $2 AND kind = 'webhook' AND deleted_at IS NULL RETURNING id
 
+-- name: webhook_hold
+-- Holds a webhook while its secret is changed, and says until when the old one signs as well.
+SELECT imprint_now() AS now, imprint_now() + $3::interval AS until FROM target
+WHERE id = $1 AND person = $2 AND kind = 'webhook' AND deleted_at IS NULL FOR UPDATE
+
 -- name: webhook_gone
 -- Keeps a webhook from being called again: its receiver says that it is gone for good.
 UPDATE target SET muted = true WHERE id = $1

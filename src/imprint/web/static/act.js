@@ -35,8 +35,10 @@
     }
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let answer;
+    const ask = () => fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
     try {
-      answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+      answer = await ask();
+      if (answer.status === 403 && (await renewed(answer.clone(), headers))) answer = await ask();
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Problem(0, { title: LOST, code: "network" });
@@ -45,6 +47,17 @@
     const told = kind.includes("json") && answer.status !== 204 ? await answer.json() : null;
     if (!answer.ok) throw new Problem(answer.status, told ?? {});
     return told;
+  }
+
+  // Who signed in again in another window has another token; the same person goes on with it.
+  async function renewed(answer, headers) {
+    const meta = document.querySelector('meta[name="csrf-token"]');
+    const told = await answer.json().catch(() => ({}));
+    if (!meta || told.code !== "csrf.refused") return false;
+    const now = await (await fetch("/api/session", { headers: { Accept: "application/json" } })).json();
+    if (now.personId !== meta.dataset.person || now.csrfToken === meta.content) return false;
+    headers["X-CSRF-Token"] = meta.content = now.csrfToken;
+    return true;
   }
 
   // Reads a form: names with dots are parts of parts, data-kind says what is no text.
@@ -90,18 +103,27 @@
     for (const each of form.querySelectorAll("[data-problem]")) each.textContent = "";
   }
 
+  // The field a mistake is about; one in a part of a list (tags.1) belongs to the field of the list.
+  function fieldOf(form, name) {
+    for (let left = name ?? ""; left; left = left.slice(0, Math.max(left.lastIndexOf("."), 0))) {
+      const field = form.elements.namedItem(left);
+      if (field) return field;
+    }
+    return null;
+  }
+
   // Shows a problem where it belongs: at its field, else in the form, else as a message.
   function show(element, problem) {
     const mistakes = problem.errors.length ? problem.errors : [{ field: problem.field, sentence: problem.message }];
     let placed = false;
     if (element instanceof HTMLFormElement) {
       for (const each of mistakes) {
-        const field = each.field && element.elements.namedItem(each.field);
+        const field = fieldOf(element, each.field);
         if (!(field instanceof HTMLElement)) continue;
         const note = document.createElement("span");
         note.className = "field-problem";
         note.id = `problem-${field.id || field.name}`;
-        note.textContent = each.sentence.replace(/^\w+: /, "");
+        note.textContent = each.sentence.replace(/^[\w.]+: /, "");
         field.setAttribute("aria-invalid", "true");
         field.setAttribute("aria-describedby", note.id);
         field.after(note);
@@ -172,6 +194,20 @@
     if (!button) return;
     event.preventDefault();
     act(button, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+  });
+  // A part that is loaded again keeps what somebody opened or closed in it, and does not lose who is in it with the keyboard.
+  const turned = new Map();
+  document.addEventListener("click", (event) => {
+    const details = event.target.closest("summary")?.parentElement;
+    if (details?.id) turned.set(details.id, !details.open);
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => { event.detail.target.imprintFocused = event.detail.target.contains(document.activeElement); });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const part = event.detail.target;
+    for (const each of part.querySelectorAll("details[id]")) if (turned.has(each.id)) each.open = turned.get(each.id);
+    if (!part.imprintFocused || part.contains(document.activeElement)) return;
+    part.tabIndex = -1;
+    part.focus({ preventScroll: true });
   });
   // A code that came in the address after “#” is put into its field, and taken out of sight.
   for (const field of document.querySelectorAll("[data-from-hash]")) {

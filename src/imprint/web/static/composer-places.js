@@ -122,7 +122,7 @@
   async function act(button) {
     const what = button.dataset.do;
     if (form.getAttribute("aria-busy") === "true") return;
-    form.querySelector("[data-problem]").textContent = "";
+    composer.clear();
     form.setAttribute("aria-busy", "true");
     try {
       await composer.save();

@@ -21,6 +21,7 @@
   let timer = null;
   let failures = 0;
   let stale = false; // files of ours have changed the revision
+  let leaving = false; // to sign in again; what was written waits
   const once = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const sorted = (_, value) => value && typeof value === "object" && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value;
   const same = (one, other) => JSON.stringify(one, sorted) === JSON.stringify(other, sorted);
@@ -149,7 +150,7 @@
       timer = setTimeout(() => save().catch(() => {}), AGAIN[Math.min(failures++, AGAIN.length - 1)]);
       throw problem;
     }
-    if (problem.code === "signed_out") { location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`); return; }
+    if (problem.code === "signed_out") { setAside(); location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`); return; }
     tell("Not saved.", "bad");
     clear();
     show(form, problem);
@@ -157,9 +158,25 @@
   }
 
   function clear() {
-    for (const each of form.querySelectorAll("[aria-invalid]")) each.removeAttribute("aria-invalid");
-    for (const each of form.querySelectorAll(".field-problem")) each.remove();
-    for (const each of document.querySelectorAll("[data-problem]")) each.textContent = "";
+    for (const each of document.querySelectorAll("main [aria-invalid]")) each.removeAttribute("aria-invalid");
+    for (const each of document.querySelectorAll("main .field-problem")) each.remove();
+    for (const each of document.querySelectorAll("main [data-problem]")) each.textContent = "";
+  }
+
+  // What could not be kept waits in this window until the person is signed in again.
+  const aside = () => `composer-words-${state.id ?? "new"}`;
+
+  function setAside() {
+    leaving = true;
+    try { if (Object.keys(changes()).length) sessionStorage.setItem(aside(), JSON.stringify(changes())); } catch { /* then it is lost, as it was */ }
+  }
+
+  function takeBack() {
+    let kept = null;
+    try { kept = JSON.parse(sessionStorage.getItem(aside())); sessionStorage.removeItem(aside()); } catch { /* nothing was kept */ }
+    if (!kept) return;
+    fill(kept);
+    soon();
   }
 
   // Another version is there: put together what only one changed, and ask about what both did.
@@ -236,10 +253,12 @@
   addEventListener("online", () => { if (failures) save().catch(() => {}); });
   document.addEventListener("visibilitychange", () => { if (document.hidden && state.id && Object.keys(changes()).length) save().catch(() => {}); });
   addEventListener("beforeunload", (event) => {
-    if (closed.hidden && (theirs || (state.id && Object.keys(changes()).length) || window.imprint.composer.busy?.())) event.preventDefault();
+    if (!leaving && closed.hidden && (theirs || Object.keys(changes()).length || window.imprint.composer.busy?.())) event.preventDefault();
   });
+  document.body.addEventListener("htmx:beforeOnLoad", (event) => { if (event.detail.xhr.getResponseHeader("HX-Redirect")) setAside(); });
   shape();
   tell(state.id ? "Saved" : "Nothing to save yet");
-  window.imprint.composer = { state, place, draft, save, zone, touched: () => { stale = true; }, problem: (problem) => show(document.getElementById("places"), problem), say };
+  window.imprint.composer = { state, place, draft, save, zone, touched: () => { stale = true; }, clear, problem: (problem) => show(document.getElementById("places"), problem), say };
   if (state.id) watch();
+  takeBack();
 })();

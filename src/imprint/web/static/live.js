@@ -37,7 +37,7 @@
     stream.addEventListener("error", () => {
       missed = true;
       offline.hidden = document.hidden;
-      if (stream?.readyState === EventSource.CLOSED) { close(); setTimeout(() => document.hidden || open(), 3000); }
+      if (stream?.readyState === EventSource.CLOSED) refused();
     });
     stream.addEventListener("reset", everything);
     for (const kind of KINDS) {
@@ -47,6 +47,24 @@
         tell(kind, detail);
       });
     }
+  }
+
+  // The server did not take the stream: it is about to end, or nobody is signed in here any more.
+  async function refused() {
+    close();
+    try {
+      const answer = await fetch("/api/session", { headers: { Accept: "application/json" } });
+      if (answer.status === 401) { signedOut(); return; }
+    } catch { /* it is not there; that is said already */ }
+    setTimeout(() => document.hidden || open(), 3000);
+  }
+
+  function signedOut() {
+    const link = document.createElement("a");
+    link.href = `/sign-in?next=${encodeURIComponent(location.pathname)}`;
+    link.textContent = "Sign in again";
+    offline.replaceChildren("You are signed out here, so that nothing more is shown. ", link);
+    offline.hidden = false;
   }
 
   function close() {

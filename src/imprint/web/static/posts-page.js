@@ -72,14 +72,26 @@
     return review.length ? (await many("ready", review)).filter((each) => !each.ok) : [];
   }
 
+  // Asks to which accounts they go; gives nothing when they shall not go.
+  async function where() {
+    const dialog = document.getElementById("going");
+    dialog.querySelector("[data-going-about]").textContent = `${count(chosen.size)} ${chosen.size === 1 ? "goes" : "go"} out at once.`;
+    dialog.querySelector("form").reset();
+    dialog.returnValue = "no";
+    dialog.showModal();
+    await new Promise((resolve) => { dialog.addEventListener("close", resolve, { once: true }); });
+    return dialog.returnValue === "yes" ? [...dialog.querySelectorAll('[name="account"]:checked')].map((each) => each.value) : null;
+  }
+
   const DEEDS = {
     none: async () => { chosen.clear(); },
     ready: async () => tell("Ready", await many("ready", [...chosen.keys()]), "Ready:"),
     publish: async () => {
-      if (!(await sure(`Publish ${count(chosen.size)} now, each on your default account or where it is planned?`))) return;
+      const accounts = await where();
+      if (!accounts) return;
       const unready = await readied();
       const left = [...chosen.keys()].filter((id) => !unready.some((each) => each.id === id));
-      tell("On their way", [...unready, ...(left.length ? await many("publish", left) : [])], "On their way:");
+      tell("On their way", [...unready, ...(left.length ? await many("publish", left, accounts.length ? { accounts } : {}) : [])], "On their way:");
     },
     delete: async () => {
       if (!(await sure(`Delete ${count(chosen.size)}? What waits is cancelled; what is out stays out.`))) return;

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const STAYS = 8000;
+  const STAYS_WITH_ACTION = 20000;
 
   function say(sentence, { tone = "plain", action = null } = {}) {
     const place = document.getElementById("messages");
@@ -26,7 +27,14 @@
     away.addEventListener("click", close);
     card.append(away);
     place.append(card);
-    if (tone !== "bad") setTimeout(close, STAYS);
+    if (tone === "bad") return;
+    // It does not go away under somebody's hand.
+    let leaving = null;
+    const stay = () => clearTimeout(leaving);
+    const leave = () => { stay(); leaving = setTimeout(close, action ? STAYS_WITH_ACTION : STAYS); };
+    for (const kind of ["pointerenter", "focusin"]) card.addEventListener(kind, stay);
+    for (const kind of ["pointerleave", "focusout"]) card.addEventListener(kind, leave);
+    leave();
   }
 
   async function sure(question) {
