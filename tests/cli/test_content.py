@@ -128,7 +128,7 @@ def test_what_failed_is_tried_again(
     (outcome,) = told(capsys, "content", "retry-failed", added["fileId"])
     assert (outcome["done"], outcome["code"]) == (False, "content.no_such_move")
     assert run(["content", "delete", added["fileId"]]) == Exit.FAILED
-    assert "--force" in capsys.readouterr().err
+    assert "or force it" in capsys.readouterr().err
     assert told(capsys, "content", "delete", added["fileId"], "--force")["deletedAt"]
 
 

@@ -74,9 +74,8 @@ ON CONFLICT (publication_id) DO UPDATE SET fence = excluded.fence, sha256 = excl
     sent = excluded.sent, size = excluded.size, at = imprint_now()
 
 -- name: publish_intend
--- Commits that a request that publishes is about to leave, and exactly what it says; only for the holder of the lease,
--- which from here on outlives the request. An intent that was made in this attempt before is made anew. Who acts is said
--- in the same statement, which saves two round trips.
+-- Commits that a request that publishes is about to leave, by whom, and exactly what it says; only for the holder of the
+-- lease, which from here on outlives the request. An intent that was made in this attempt before is made anew.
 WITH acts AS MATERIALIZED (
     SELECT set_config('imprint.actor', $7, true), set_config('imprint.reason', 'the request that publishes leaves', true)
 ), intended AS (
