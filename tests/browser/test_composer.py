@@ -115,7 +115,7 @@ async def test_a_post_is_written_tried_on_and_published(at: World) -> None:
     await expect(page.get_by_text("Nothing stands in the way.")).to_be_visible()
     await page.locator("#sent summary").click()
     await expect(page.locator("#sent pre").last).to_contain_text("Words about a picture.")
-    await page.get_by_text("Other words for wordpress").click()
+    await page.get_by_text("Other words for WordPress").click()
     await page.get_by_label("Title on wordpress").fill("At dusk")
     await expect(page.locator("#sent pre").last).to_contain_text("At dusk")
     await saved(page)

@@ -11,6 +11,7 @@ from imprint.platforms.login import Ask
 from imprint.platforms.registry import PLATFORMS
 from imprint.problem import Problem
 from imprint.web.page import Looking, View, pages, seen_by
+from imprint.web.shown import platform_name
 from imprint.work import account as accounts
 from imprint.work.account import Account
 from imprint.work.manners import manners
@@ -18,15 +19,7 @@ from imprint.work.scope import Role, Scope
 
 routes = pages()
 
-# How people write the names, and what is good to know before one begins.
-NAMES = {
-    "bluesky": "Bluesky",
-    "deviantart": "DeviantArt",
-    "folder": "Folder",
-    "mastodon": "Mastodon",
-    "webhook": "Webhook",
-    "wordpress": "WordPress",
-}
+# What is good to know before one begins.
 ABOUT = {
     "bluesky": "With your handle and an app password.",
     "deviantart": "You are sent to DeviantArt to let Imprint in, and come back here.",
@@ -70,7 +63,7 @@ async def rows(look: Looking) -> Response:
 @routes.get("/accounts/new", **seen_by(Scope.ACCOUNTS_WRITE))
 async def choose(look: Looking) -> Response:
     """Show where one can publish to."""
-    places = [{"name": name, "shown": NAMES.get(name, name), "about": ABOUT.get(name, "")} for name in _open_to(look)]
+    places = [{"name": name, "shown": platform_name(name), "about": ABOUT.get(name, "")} for name in _open_to(look)]
     return look.page("accounts_new.html", title="Connect an account", places=places, sandbox=look.site.sandbox)
 
 
@@ -79,7 +72,7 @@ async def connect(look: Looking, platform: str) -> Response:
     """Ask what a platform needs to know."""
     if platform not in _open_to(look):
         raise Problem("account.no_platform", "There is no such platform here.")
-    title = f"Connect {NAMES.get(platform, platform)}"
+    title = f"Connect {platform_name(platform)}"
     return look.page("accounts_connect.html", title=title, account=None, **await _asked(look, platform, None))
 
 
@@ -96,7 +89,7 @@ async def _found(look: View) -> dict[str, Any]:
     async with look.site.database.connection() as connection:
         found = await accounts.listed(connection, look.me.owner)
         known = await manners(connection, look.me.owner)
-    return {"accounts": found, "manners": known, "names": NAMES, "by_browser": BY_BROWSER}
+    return {"accounts": found, "manners": known, "by_browser": BY_BROWSER}
 
 
 async def _asked(look: View, platform: str, known: Account | None) -> dict[str, Any]:
@@ -104,7 +97,7 @@ async def _asked(look: View, platform: str, known: Account | None) -> dict[str, 
     asks = PLATFORMS[platform].asks
     return {
         "platform": platform,
-        "shown": NAMES.get(platform, platform),
+        "shown": platform_name(platform),
         "about": ABOUT.get(platform, ""),
         "wanted": [_field(ask, known) for ask in asks if ask.default is None],
         "more": [_field(ask, known) for ask in asks if ask.default is not None],

@@ -49,6 +49,17 @@ BADGES: Mapping[str, Badge] = {
 }
 
 
+# How people write the names of platforms.
+NAMES = {
+    "bluesky": "Bluesky",
+    "deviantart": "DeviantArt",
+    "folder": "Folder",
+    "mastodon": "Mastodon",
+    "webhook": "Webhook",
+    "wordpress": "WordPress",
+}
+
+
 def badge(state: str) -> Badge:
     """Give the badge of a state."""
     return BADGES.get(state) or Badge("plain", "○", state)
@@ -68,6 +79,11 @@ def when(moment: datetime | None, style: str = "moment") -> Markup:
     )
 
 
+def platform_name(platform: str) -> str:
+    """Give the name of a platform as people write it."""
+    return NAMES.get(platform, platform)
+
+
 def count(number: int, one: str, many: str | None = None) -> str:
     """Count things in words: 1 file, 2 files."""
     return f"{number} {one if number == 1 else many or one + 's'}"
@@ -85,4 +101,10 @@ def size(number: int | None) -> str:
     return f"{amount:.1f} GB"
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {"badge": badge, "when": when, "count": count, "size": size}
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "badge": badge,
+    "when": when,
+    "count": count,
+    "size": size,
+    "platform": platform_name,
+}
