@@ -39,6 +39,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    "--hide-scrollbars",  # as phones do, or a picture of a whole page is cut by the width of one
 )
 AXE = Path(imprint.__file__).parents[2] / "build" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
