@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.figures import show
+from imprint import log
 from imprint.problem import Problem
 from imprint.store.db import open_database
 from imprint.store.embedded import running
@@ -21,6 +22,7 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 - of a person who lives 
 
 async def measure(pairs: int) -> None:
     """Try a known and an unknown name by turns, in an order of chance, and print the medians."""
+    log.configure("json", "error")  # a figure alone is printed
     with tempfile.TemporaryDirectory(prefix="imprint-bench-") as folder:
         Path(folder).chmod(0o711)
         async with running(Path(folder)) as server:

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from imprint.engine.worker import ALL as WORKERS
+from imprint.engine.roster import WORKERS
 from imprint.platforms.deviantart_sign_in import DeviantArtLogin
 from imprint.settings import Settings, load
 from imprint.store.db import Database, open_database

@@ -18,17 +18,17 @@ from imprint.api.app import Application
 from imprint.cli.program import program
 from imprint.cli.prove import Proofs
 from imprint.cli.sandbox import Town
-from imprint.engine.queue import Entrypoint
 from imprint.log import hide_in_text
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import GONE, Database
 
 if TYPE_CHECKING:
+    from imprint.engine.queue import Entrypoint
     from imprint.work.sandbox_account import Sandbox  # the use cases weigh, and only some commands need them
 
 
-def entrypoints(database: Database, settings: Settings) -> tuple[Entrypoint, ...]:
+def entrypoints(database: Database, settings: Settings) -> "tuple[Entrypoint, ...]":
     """Everything a worker can do."""
     from imprint.entrypoints import entrypoints as table  # noqa: PLC0415 - only a worker needs what it can do
 

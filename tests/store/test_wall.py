@@ -32,6 +32,7 @@ NOBODYS = {
     "sweep": "how far the machine has come with its rounds",
     "audit_seal": "hashes over the audit",
     "sign_in_limit": "how often something was tried; under hashes",
+    "listener": "processes in which somebody watches",
     "tally": "counts for the metrics",
     "tally_mark": "how far the counting has come",
     "pgqueuer_schedules": "PgQueuer's own",

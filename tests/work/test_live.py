@@ -228,6 +228,47 @@ async def test_a_transaction_that_began_before_us_is_not_missed(live: Live, data
     await told(stream, "post", id=str(made))
 
 
+async def test_nobody_rings_when_nobody_watches(
+    live: Live, database: Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transactions that ring commit one by one; so they do only while somebody watches, and those who come are told."""
+    rings: list[str] = []
+    await connection.add_listener(module.CHANNEL, lambda *_: rings.append("ring"))
+    await post(database)
+    await connection.fetchval("SELECT 1")
+    assert rings == []
+    stream, _ = await live.open("ada", ALL)
+    await told(stream, "post", id=str(await post(database)))
+    await connection.fetchval("SELECT 1")
+    assert rings
+    monkeypatch.setattr(module, "LONGEST_SLEEP", 0.01)
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.02)
+    live.leave(stream)
+    while await connection.fetchval("SELECT count(*) FROM listener"):
+        await post(database)
+    rings.clear()
+    await post(database)
+    await connection.fetchval("SELECT 1")
+    assert rings == []
+
+
+async def test_what_did_not_ring_during_an_outage_is_told(
+    live: Live, database: Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash makes the database forget who listens; what is written before it is said again is looked for."""
+    monkeypatch.setattr(module, "LONGEST_SLEEP", 600)
+    stream, _ = await live.open("ada", ALL)
+    async with database.connection() as slow, slow.transaction():
+        await connection.execute("DELETE FROM listener")
+        mine = await slow.fetchval("INSERT INTO post (title, owner) VALUES ('slow', 'ada') RETURNING id")
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'imprint events' AND datname = current_database()"
+        )
+        await until(lambda: connection.fetchval("SELECT count(*) FROM listener"))
+    await told(stream, "post", id=str(mine))
+
+
 async def test_after_an_outage_it_goes_on_where_it_was(live: Live, database: Database, server_url: str) -> None:
     """What committed while the connection was cut is told when there is one again."""
     stream, _ = await live.open("ada", ALL)

@@ -15,7 +15,7 @@ import typer
 from imprint.cli import session
 from imprint.cli.output import AsJson, print_json, print_table, say
 from imprint.cli.progress import progress
-from imprint.engine.worker import ALL as WORKERS
+from imprint.engine.roster import WORKERS
 from imprint.problem import Exit, Problem
 from imprint.settings import Settings
 from imprint.store.db import Database

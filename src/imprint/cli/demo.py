@@ -22,7 +22,7 @@ from imprint.cli.output import AsJson, print_json, say
 from imprint.cli.processes import PROGRAM
 from imprint.cli.sandbox import Open
 from imprint.engine.address import listen
-from imprint.engine.worker import ALL as WORKERS
+from imprint.engine.roster import WORKERS
 from imprint.problem import Exit, Problem
 from imprint.settings import PREFIX, Settings, load
 from imprint.store.db import Database, open_database

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import asyncpg
 import structlog
@@ -16,11 +16,8 @@ from imprint import __version__
 from imprint.cli import session
 from imprint.cli.output import say
 from imprint.engine.address import address, listen
-from imprint.engine.clock import timers
-from imprint.engine.queue import Entrypoint
+from imprint.engine.roster import WORKERS
 from imprint.engine.supervisor import Child, Supervisor
-from imprint.engine.worker import ALL as WORKERS
-from imprint.engine.worker import worker as build_worker
 from imprint.problem import Problem
 from imprint.settings import Settings
 from imprint.store import incarnation, wall
@@ -29,6 +26,9 @@ from imprint.store.embedded import running
 from imprint.store.solitude import alone_in
 from imprint.work.first_code import renewed
 
+if TYPE_CHECKING:
+    from imprint.engine.queue import Entrypoint
+
 log = structlog.get_logger()
 
 READY_POLL = 0.03
@@ -36,7 +36,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RESTART_SECONDS = 2.0
 RESTART_PAUSE = 0.5
 
-Entrypoints = Callable[[Database, Settings], Collection[Entrypoint]]
+Entrypoints = Callable[[Database, Settings], Collection["Entrypoint"]]
 Serve = Callable[[Database, Settings, socket.socket, asyncio.Event], Awaitable[None]]
 Supervised = Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)]
 
@@ -182,6 +182,9 @@ async def _keep_database(settings: Settings, url: str, stack: AsyncExitStack, su
 
 
 async def _worker(settings: Settings, entrypoints: Entrypoints, *, until_stdin_closes: bool) -> None:
+    from imprint.engine.clock import timers  # noqa: PLC0415 - who only watches over workers does no work
+    from imprint.engine.worker import worker as build_worker  # noqa: PLC0415
+
     stop = session.stop_on_signals(until_stdin_closes=until_stdin_closes)
     async with session.ready_database(settings, size=settings.concurrency, create=True) as database:
         async with database.connection() as connection:

@@ -5,7 +5,6 @@ import os
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -24,19 +23,6 @@ BEAT_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Known:
-    """A worker that has not said goodbye."""
-
-    id: UUID
-    name: str
-    version: str
-    concurrency: int
-    started_at: datetime
-    seen_at: datetime
-    alive: bool
-
-
-@dataclass(frozen=True)
 class Seen:
     """A worker that was known."""
 
@@ -46,7 +32,6 @@ class Seen:
 BEGIN = query("worker_begin", Nothing)
 SEEN = query("worker_seen", Seen)
 END = query("worker_end", Nothing)
-ALL = query("worker_all", Known)
 
 
 @dataclass(frozen=True)

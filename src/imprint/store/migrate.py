@@ -16,7 +16,6 @@ import asyncpg
 from imprint.lifecycles.registry import LIFECYCLES
 from imprint.problem import Problem, Unavailable, WrongVersion
 from imprint.store.db import FACTS, GONE, connect, refuse_unfit, said
-from imprint.store.jobs import queries_on
 from imprint.store.query import Link, Nothing, query
 
 LIFECYCLES_PART = 0
@@ -135,6 +134,8 @@ def _missing(applied: Mapping[int, Applied]) -> tuple[Migration, ...]:
 
 async def _apply(connection: Link, step: Migration) -> None:
     """Apply one step and remember it, in one transaction."""
+    from imprint.store.jobs import queries_on  # noqa: PLC0415 - PgQueuer weighs, and mostly there is nothing to apply
+
     try:
         if step.number == JOBS_PART and await queries_on(connection).schema_is_installed():
             # The exception: an upgrade of PgQueuer adds enum labels, which cannot share a transaction with their

@@ -82,6 +82,8 @@ class Position:
 
 
 READ = query("event_read", Line)
+LISTEN = query("event_listen", Nothing)
+UNLISTEN = query("event_unlisten", Nothing)
 BEGIN = query("event_begin", Begin)
 BOUND = query("event_bound", Bound)
 FORGET = query("event_forget", Nothing)

@@ -1,8 +1,8 @@
 """Live: tells those who watch what changes, as it commits; one connection to the database for a whole process.
 
-The database rings, once for each transaction. Then everything new is read in one statement for everybody and handed to
-the streams of those whose it is. A stream that cannot keep up is cut: whoever reads it comes back and says how far it
-came, and is told what it missed.
+As long as somebody watches, the database rings, once for each transaction. Then everything new is read in one statement
+for everybody and handed to the streams of those whose it is. A stream that cannot keep up is cut: whoever reads it
+comes back and says how far it came, and is told what it missed.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from time import monotonic
+from uuid import UUID, uuid4
 
 import asyncpg
 import structlog
@@ -20,12 +22,26 @@ from imprint.decisions.watermark import LAST, Watermark
 from imprint.problem import Problem
 from imprint.store.db import GONE, TROUBLE, Database
 from imprint.store.query import Connection, Link
-from imprint.work.event import BEGIN, BOUND, KINDS, READ, Line, Position, reset, sees, written
+from imprint.work.event import (
+    BEGIN,
+    BOUND,
+    KINDS,
+    LISTEN,
+    READ,
+    UNLISTEN,
+    Line,
+    Position,
+    reset,
+    sees,
+    written,
+)
 
 log = structlog.get_logger()
 
 CHANNEL = "imprint_events"
 LONGEST_SLEEP = 15.0  # should a ring ever be missed, this is how late its news can be
+LISTENS = timedelta(minutes=1)  # longer than it sleeps: a sign of life comes before that is over
+IDLE_SECONDS = 60.0  # after so long without anybody who watches, nobody rings any more
 SETTLING_SLEEP = 0.05
 SETTLING_SECONDS = 2.0
 REACHING_LOOKS = 10
@@ -79,6 +95,8 @@ class Live:
         self._watermark: Watermark | None = None
         self._place = ""
         self._settles_after = 0
+        self._oldest = 0
+        self._wanted_at = 0.0
         self._settled = asyncio.Event()
         self._rung = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
@@ -95,6 +113,7 @@ class Live:
 
         Whoever loads what is there after this, and watches from here on, misses nothing.
         """
+        self._wanted_at = monotonic()
         self._listen()
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLING_SECONDS):
@@ -184,8 +203,8 @@ class Live:
             self._listening = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
-        """Listen until there is nobody left to tell, through any outage of the database."""
-        failures = 0
+        """Listen until nobody has watched for a while, through any outage of the database."""
+        failures, listener = 0, uuid4()
         while not self._closed:
             try:
                 connection = await asyncpg.connect(
@@ -194,9 +213,12 @@ class Live:
                 try:
                     connection.add_termination_listener(lambda _: self._rung.set())
                     await connection.add_listener(CHANNEL, lambda *_: self._rung.set())
+                    await LISTEN.run(connection, listener, LISTENS)
                     await self._begin(connection)
                     failures = 0
-                    await self._watch(connection)
+                    await self._watch(connection, listener)
+                    await UNLISTEN.run(connection, listener)
+                    return
                 finally:
                     await _close(connection)
             except TROUBLE as error:
@@ -206,24 +228,47 @@ class Live:
                 await asyncio.sleep(wait.total_seconds())
 
     async def _begin(self, connection: Link) -> None:
-        """Find where to begin; after an outage go on where it was, unless this is another database now."""
+        """Find where to begin; after an outage go on where it was, unless this is another database now.
+
+        Whatever began before this does not ring, and is looked for until all of it has ended.
+        """
         begin = await BEGIN.one(connection)
+        self._settles_after = begin.following
         if self._watermark is not None and begin.place == self._place and begin.newest >= self._watermark.newest:
             return
         self._settled.clear()
         for stream in self._all():
             stream.early = True
-        self._watermark, self._place, self._settles_after = Watermark(begin.newest), begin.place, begin.following
+        self._watermark, self._place = Watermark(begin.newest), begin.place
 
-    async def _watch(self, connection: Link) -> None:
+    async def _watch(self, connection: Link, listener: UUID) -> None:
+        """Read whenever it rings, until nobody has watched for a while."""
+        said_at = monotonic()
         while True:
             self._rung.clear()
             while await self._read(connection):
                 pass
-            sleep = LONGEST_SLEEP if self._settled.is_set() else SETTLING_SLEEP
+            sleep = LONGEST_SLEEP if self._oldest >= self._settles_after else SETTLING_SLEEP
             with suppress(TimeoutError):
                 async with asyncio.timeout(sleep):
                     await self._rung.wait()
+            now = monotonic()
+            if self._count:
+                self._wanted_at = now
+            elif now - self._wanted_at > IDLE_SECONDS:
+                self._rest()
+                return
+            if now - said_at >= LONGEST_SLEEP:
+                await LISTEN.run(connection, listener, LISTENS)
+                if now - said_at >= LISTENS.total_seconds():  # meanwhile nobody rang
+                    self._settles_after = (await BOUND.one(connection)).following
+                said_at = now
+
+    def _rest(self) -> None:
+        """Forget how far it was read; whoever comes next begins anew."""
+        self._listening = None
+        self._watermark = None
+        self._settled.clear()
 
     async def _read(self, connection: Link) -> bool:
         """Read what is new and hand it over; say whether there may be more."""
@@ -232,8 +277,9 @@ class Live:
         firsts, lasts = [first for first, _ in spans], [last for _, last in spans]
         lines = await READ.all(connection, firsts, lasts, PAGE, list(self._streams))
         numbers = sorted({line.id for line in lines if line.id})
-        more = self._watermark.read(numbers, PAGE, lines[0].oldest)
-        if not self._settled.is_set() and lines[0].oldest >= self._settles_after:
+        self._oldest = lines[0].oldest
+        more = self._watermark.read(numbers, PAGE, self._oldest)
+        if not self._settled.is_set() and self._oldest >= self._settles_after:
             self._settle()
         elif self._settled.is_set():  # before that, nobody could say how far they have read
             self._tell(lines)

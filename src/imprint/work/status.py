@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from imprint.engine.worker import ALL as WORKERS
-from imprint.engine.worker import Known
+from imprint.engine.roster import WORKERS, Known
 from imprint.store.incarnation import READ
 from imprint.store.query import Link, query
 

@@ -119,10 +119,20 @@ BEGIN
 END $$;
 CREATE TRIGGER event_batch AFTER INSERT OR UPDATE ON batch FOR EACH ROW EXECUTE FUNCTION event_batch();
 
+-- Processes in which somebody watches, each until a time that it moves on. Transactions that ring commit one after the
+-- other, each with its own write to the disk: nobody shall wait for that when nobody listens. Unlogged: who listens comes
+-- back after a crash, and says so again.
+CREATE UNLOGGED TABLE listener (
+    id uuid PRIMARY KEY,
+    until timestamptz NOT NULL
+);
+
 -- Whoever watches hears of it when the transaction commits; several rings of one transaction are one.
-CREATE FUNCTION event_ring() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+CREATE FUNCTION event_ring() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    NOTIFY imprint_events;
+    IF EXISTS (SELECT FROM listener WHERE until > imprint_now()) THEN
+        NOTIFY imprint_events;
+    END IF;
     RETURN NULL;
 END $$;
 CREATE TRIGGER event_ring AFTER INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION event_ring();
