@@ -35,15 +35,16 @@ FROM plan WHERE wake_at < 'infinity' ORDER BY wake_at
 -- Hands over the first due publication of every account that is free; the others are looked at again when theirs
 -- is: after the circuit's time, when the account is back, or when the one before has ended (30 s at the latest).
 WITH due AS (
-    SELECT id, account_id, wake_at FROM publication
+    SELECT id, account_id, due_at FROM publication
     WHERE status = 'pending' AND wake_at <= imprint_now()
       AND NOT EXISTS (SELECT FROM incarnation WHERE held_since IS NOT NULL)
     ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED
 ), asked AS (
-    SELECT due.id, due.wake_at,
+    SELECT due.id,
            account.status <> 'connected' OR account.deleted_at IS NOT NULL AS away,
            circuit.open_until,
-           row_number() OVER (PARTITION BY due.account_id ORDER BY due.wake_at, due.id) > 1
+           -- By what was planned, not by when it was looked at: two that waited for the same moment keep their order.
+           row_number() OVER (PARTITION BY due.account_id ORDER BY due.due_at, due.id) > 1
                OR EXISTS (SELECT FROM publication r WHERE r.account_id = due.account_id AND r.status = 'running') AS busy
     FROM due JOIN account ON account.id = due.account_id
     LEFT JOIN circuit ON circuit.key = 'account:' || due.account_id AND circuit.open_until > imprint_now()
