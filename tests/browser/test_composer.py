@@ -8,6 +8,7 @@ from functools import partial
 from playwright.async_api import FilePayload, Page, Route, expect
 
 from tests.api.visitor import PASSWORD
+from tests.browser.belongings import connected
 from tests.browser.world import Window, World
 from tests.waiting import until
 
@@ -98,6 +99,28 @@ async def _is(found: Callable[[], Awaitable[object]], wanted: object) -> bool:
     return await found() == wanted
 
 
+async def test_an_account_has_words_of_its_own(at: World) -> None:
+    """Where a platform has several accounts, each can have its own title; what is sent shows it there alone."""
+    ada = await at.town.first()
+    shop, _ = await connected(ada, "Shop"), await connected(ada, "My blog")
+    window = await at.window(ada)
+    page = window.page
+    await window.go("/posts/new")
+    await page.get_by_role("radio", name="Article").check()
+    await page.get_by_label("Title", exact=True).fill("A lighthouse at dusk")
+    await page.get_by_label("Text of the article").fill("Words about a picture.")
+    await page.get_by_role("checkbox", name="Shop").check()
+    await page.get_by_role("checkbox", name="My blog").check()
+    await page.get_by_text("Other words for Shop").click()
+    await page.get_by_label("Title on Shop").fill("A print for your wall")
+    await saved(page)
+    written = await ada.get(f"/api/posts/{await edited(page)}")
+    assert written["overrides"] == {shop: {"title": "A print for your wall"}}
+    sent = page.locator("#sent pre")
+    await expect(sent.filter(has_text="A print for your wall")).to_have_count(1)
+    await expect(sent.filter(has_text="A lighthouse at dusk")).to_have_count(1)
+
+
 async def test_a_post_is_written_tried_on_and_published(at: World) -> None:
     """From the first letter to its page where it is out: kept by itself, and what would be sent is seen."""
     ada = await at.town.first()
@@ -116,7 +139,7 @@ async def test_a_post_is_written_tried_on_and_published(at: World) -> None:
     await page.locator("#sent summary").click()
     await expect(page.locator("#sent pre").last).to_contain_text("Words about a picture.")
     await page.get_by_text("Other words for WordPress").click()
-    await page.get_by_label("Title on wordpress").fill("At dusk")
+    await page.get_by_label("Title on WordPress").fill("At dusk")
     await expect(page.locator("#sent pre").last).to_contain_text("At dusk")
     await saved(page)
     post = await edited(page)
@@ -124,7 +147,7 @@ async def test_a_post_is_written_tried_on_and_published(at: World) -> None:
     assert (written["title"], written["tags"]) == ("A lighthouse at dusk", ["sea", "light"])
     assert (written["overrides"], written["zone"]) == ({"wordpress": {"title": "At dusk"}}, "Europe/Berlin")
     await page.reload()
-    await expect(page.get_by_label("Title on wordpress")).to_have_value("At dusk")
+    await expect(page.get_by_label("Title on WordPress")).to_have_value("At dusk")
     window.expect("422")
     for at_field, told in (("", "Say when"), ("2020-01-01T10:00", "at least 1 hour ahead")):
         await page.get_by_label("Goes out").fill(at_field)

@@ -376,14 +376,11 @@ def bytes_of(content: UUID) -> Bytes:
 
 
 async def test_a_snapshot_is_what_the_platform_gets(author: Author) -> None:
-    """The platform's own words where it has some, the files it takes, options apart; the key is the publication's."""
+    """The account's and the platform's own words where they have some, the files it takes, options apart; and a key."""
     account = await author.account("da", "deviantart")
-    post = await author.draft(
-        2,
-        description="Dusk",
-        tags=["a"],
-        overrides={"deviantart": {"title": "Leuchtturm", "feature": True}, "folder": {"title": "no"}},
-    )
+    own = {"deviantart": {"title": "Leuchtturm", "feature": True, "tags": ["c"]}, str(account): {"tags": ["b"]}}
+    others = {"folder": {"title": "no"}, str(uuid4()): {"title": "no"}}
+    post = await author.draft(2, description="Dusk", tags=["a"], overrides={**own, **others})
     await schedule(
         author.database, AT_ONCE, OWNER, post, datetime.now(UTC) + timedelta(hours=1), targets=[Target(account)]
     )
@@ -392,7 +389,7 @@ async def test_a_snapshot_is_what_the_platform_gets(author: Author) -> None:
         snapshot = await look(connection, publication, MADE_AT, 1)
     data = json.loads(snapshot.text)
     first = (await author.show(post)).files[0]
-    assert (data["title"], data["description"], data["tags"]) == ("Leuchtturm", "Dusk", ["a"])
+    assert (data["title"], data["description"], data["tags"]) == ("Leuchtturm", "Dusk", ["b"])
     assert data["options"] == {"feature": True}
     assert [file["contentId"] for file in data["files"]] == [str(first.content_id)]  # DeviantArt takes one
     assert (data["key"], data["platform"], data["madeAt"]) == (str(publication), "deviantart", MADE_AT.isoformat())

@@ -1,5 +1,7 @@
 """The composer: where a post is written; what it sends is shown as it is written."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -9,8 +11,10 @@ from fastapi.responses import RedirectResponse, Response
 from imprint.images.sniff import ALLOWED
 from imprint.platforms.registry import PLATFORMS
 from imprint.web.page import Looking, View, pages, seen_by
+from imprint.web.shown import platform_name
 from imprint.work import account as accounts
 from imprint.work import post as posts
+from imprint.work.account import Account
 from imprint.work.dry_run import dry_run
 from imprint.work.measure import rooms
 from imprint.work.post import EDITABLE, Shown
@@ -67,11 +71,22 @@ async def _composer(look: View, shown: Shown | None) -> Response:
         words=_words(shown),
         data=_data(shown),
         accounts=connected,
-        platforms=sorted({each.platform for each in connected}),
-        wordy=[name for name, kind in PLATFORMS.items() if kind.limits.text],
+        wordings=_wordings(connected),
         mature=MATURE,
         types=",".join(sorted(ALLOWED)),
     )
+
+
+def _wordings(connected: Sequence[Account]) -> list[dict[str, Any]]:
+    """Give the places that can have words of their own: platforms, and accounts where a platform has several."""
+    found = []
+    for platform, several in groupby(sorted(connected, key=lambda each: each.platform), lambda each: each.platform):
+        members = list(several)
+        places = [(platform, platform_name(platform))]
+        places += [(str(each.id), each.shown) for each in members] if len(members) > 1 else []
+        text_only = bool(PLATFORMS[platform].limits.text)
+        found += [{"place": place, "shown": shown, "text_only": text_only} for place, shown in places]
+    return found
 
 
 def _words(shown: Shown | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The fields of a post: what a person writes of it, checked, by the names of the JSON."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,8 @@ from imprint.problem import Problem
 from imprint.work.naming import to_camel
 
 LONGEST_OVERRIDES = 100_000
+# Words for one account stand under its id, before those for its platform.
+_ACCOUNT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def _sayable(text: str) -> str:
@@ -32,9 +35,9 @@ def _once(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _known_platforms(overrides: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _known_places(overrides: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     for name, changes in overrides.items():
-        if name not in PLATFORMS:
+        if name not in PLATFORMS and not _ACCOUNT.fullmatch(name):
             raise ValueError(f"there is no platform {name[:40]!r}")
         try:
             Overridden.model_validate({key: value for key, value in changes.items() if key in OVERRIDABLE})
@@ -96,7 +99,7 @@ class Fields(Overridden):
 
     kind: Literal["artwork", "article"] = "artwork"
     upload_mode: Literal["single", "multiple"] = "single"
-    overrides: Annotated[dict[str, dict[str, Any]], AfterValidator(_known_platforms)] = Field(default_factory=dict)
+    overrides: Annotated[dict[str, dict[str, Any]], AfterValidator(_known_places)] = Field(default_factory=dict)
     late_policy: Late = Late.PUBLISH
     late_hours: Annotated[int, Field(ge=0, le=8784)] | None = None
     zone: Annotated[str, AfterValidator(_zone)] = "UTC"

@@ -144,9 +144,10 @@ async def _files(connection: Link, post: Post) -> list[PostFile]:
 def described(
     sending: Sending, post: Post, files: Sequence[PostFile], made_at: datetime, most: int | None
 ) -> dict[str, Any]:
-    """Put together what one platform gets of a post: its own words where it has some, and the files it takes."""
+    """Put together what one account gets of a post: words of its own or its platform's, and the files it takes."""
     written = {name: value for name, value in post.fields().items() if name in OVERRIDABLE}
-    own = post.fields()["overrides"].get(sending.platform, {})
+    others = post.fields()["overrides"]
+    own = others.get(sending.platform, {}) | others.get(str(sending.account_id), {})
     fields = Overridden.model_validate(written | {name: value for name, value in own.items() if name in OVERRIDABLE})
     words = fields.model_dump(mode="json", by_alias=True)
     body = words.pop("body")

@@ -55,8 +55,8 @@
       each.hidden = scheduled && !box(each).checked; // more of them only after it was unscheduled
       each.querySelector(".own label").textContent = scheduled ? "Goes out" : "Its own time, if it has one";
     }
-    for (const each of form.querySelectorAll("[data-platform]")) {
-      each.hidden = !accounts.some((one) => box(one).checked && one.dataset.on === each.dataset.platform);
+    for (const each of form.querySelectorAll("[data-words]")) {
+      each.hidden = !accounts.some((one) => box(one).checked && [one.dataset.on, one.dataset.account].includes(each.dataset.words));
     }
     if (form.elements.at) form.elements.at.closest(".field").hidden = scheduled;
     const name = form.querySelector('[data-do="schedule"]');

@@ -35,11 +35,11 @@
     found.tags = [...new Set(found.tags)];
     const overrides = structuredClone(base.overrides ?? {});
     for (const each of document.querySelectorAll("[data-override]")) {
-      const platform = each.closest("[data-platform]").dataset.platform;
+      const place = each.closest("[data-words]").dataset.words;
       const text = each.value.trim() ? each.value : null;
-      if (text !== null) (overrides[platform] ??= {})[each.dataset.override] = text;
-      else if (overrides[platform]) delete overrides[platform][each.dataset.override];
-      if (overrides[platform] && !Object.keys(overrides[platform]).length) delete overrides[platform];
+      if (text !== null) (overrides[place] ??= {})[each.dataset.override] = text;
+      else if (overrides[place]) delete overrides[place][each.dataset.override];
+      if (overrides[place] && !Object.keys(overrides[place]).length) delete overrides[place];
     }
     return { ...found, overrides };
   }
@@ -59,7 +59,7 @@
       const value = words[name];
       if (name === "overrides") {
         for (const each of document.querySelectorAll("[data-override]")) {
-          each.value = value?.[each.closest("[data-platform]").dataset.platform]?.[each.dataset.override] ?? "";
+          each.value = value?.[each.closest("[data-words]").dataset.words]?.[each.dataset.override] ?? "";
         }
         continue;
       }
