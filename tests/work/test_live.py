@@ -233,6 +233,8 @@ async def test_nobody_rings_when_nobody_watches(
 ) -> None:
     """Transactions that ring commit one by one; so they do only while somebody watches, and those who come are told."""
     rings: list[str] = []
+    killed = "INSERT INTO listener VALUES (gen_random_uuid(), imprint_now() - interval '1 min')"
+    await connection.execute(killed)
     await connection.add_listener(module.CHANNEL, lambda *_: rings.append("ring"))
     await post(database)
     await connection.fetchval("SELECT 1")
@@ -250,6 +252,29 @@ async def test_nobody_rings_when_nobody_watches(
     await post(database)
     await connection.fetchval("SELECT 1")
     assert rings == []
+
+
+async def test_who_rests_while_the_database_is_away_does_not_come_back(
+    live: Live, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be said at the end is over after its minute; there is never a second one who listens."""
+
+    class Away:
+        async def run(self, *_: object) -> None:
+            raise ConnectionResetError
+
+    monkeypatch.setattr(module, "UNLISTEN", Away())
+    monkeypatch.setattr(module, "LONGEST_SLEEP", 0.01)
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.02)
+    stream, _ = await live.open("ada", ALL)
+    listening = live._listening
+    assert listening
+    live.leave(stream)
+    await asyncio.wait_for(listening, 5)
+    assert live._listening is None
+    gone = """SELECT count(*) = 0 FROM pg_stat_activity
+        WHERE application_name = 'imprint events' AND datname = current_database()"""
+    await until(lambda: connection.fetchval(gone))
 
 
 async def test_what_did_not_ring_during_an_outage_is_told(

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from imprint.api import cursor
 from imprint.api.cursor import Cursor, Limit
 from imprint.api.gate import needs, router
+from imprint.api.offers import Offer, allowed
 from imprint.api.post_moves import Accounts, Time, Zone
 from imprint.api.shape import Given, Opening, Shape, pages, shape
 from imprint.api.site import Here, Me
@@ -171,8 +172,8 @@ async def delete(site: Here, me: Me, batch: UUID) -> dict[str, Any]:
 
 
 def _told(me: Caller, batch: batches.Batch) -> dict[str, Any]:
-    moves = [{"name": each.name, "to": each.to, "why": each.why} for each in batch.moves]
-    return {**batch.as_data(), "moves": moves if Scope.POSTS_WRITE in me.scopes else []}
+    moves: list[Offer] = [{"name": each.name, "to": each.to, "why": each.why} for each in batch.moves]
+    return {**batch.as_data(), "moves": allowed(me, Scope.POSTS_WRITE, moves)}
 
 
 def _shown(me: Caller, shown: batches.Shown) -> dict[str, Any]:

@@ -61,7 +61,7 @@ _ONLY_FAILED = {"retry", "cancel"}
 
 def to(me: Caller, scope: Scope, moves: Iterable[tuple[str, str]]) -> list[Offer]:
     """Offer moves, each a name and why one makes it, to a caller who has the scope that they need."""
-    return _for(me, scope, [_more(each) for each in moves])
+    return allowed(me, scope, [_more(each) for each in moves])
 
 
 def of_post(me: Caller, status: str, publications: Sequence[str] | None = None) -> list[Offer]:
@@ -72,7 +72,7 @@ def of_post(me: Caller, status: str, publications: Sequence[str] | None = None) 
     if publications is not None and status == P.FAILED and PublicationStatus.FAILED not in publications:
         barred |= _ONLY_FAILED
     offers = [*_asked(POST, status, _POST), *map(_more, _OF_POST[status])]
-    return _for(me, Scope.POSTS_WRITE, offers, barred)
+    return allowed(me, Scope.POSTS_WRITE, offers, barred)
 
 
 def of_content(me: Caller, status: str, *, deleted: bool = False, purged: bool = False) -> list[Offer]:
@@ -81,28 +81,28 @@ def of_content(me: Caller, status: str, *, deleted: bool = False, purged: bool =
         return [] if purged else to(me, Scope.CONTENT_WRITE, [("restore", "it is wanted again")])
     process = "retry" if status == ContentStatus.FAILED else "derive"
     asked = {"process": (process,), "archive": ("archive",)}
-    return _for(me, Scope.CONTENT_WRITE, [*_asked(CONTENT, status, asked), _more(_DELETE)])
+    return allowed(me, Scope.CONTENT_WRITE, [*_asked(CONTENT, status, asked), _more(_DELETE)])
 
 
 def of_account(me: Caller, status: str, *, default: bool) -> list[Offer]:
     """Say what can be done with an account."""
     more = [("reconnect", "to sign in anew"), ("default", "to publish there when none is named"), ("remove", "")]
     offers = [*_asked(ACCOUNT, status, _ACCOUNT), *map(_more, more)]
-    return _for(me, Scope.ACCOUNTS_WRITE, offers, {"default"} if default else ())
+    return allowed(me, Scope.ACCOUNTS_WRITE, offers, {"default"} if default else ())
 
 
 def of_publication(me: Caller, status: str, *, dismissed: bool) -> list[Offer]:
     """Say what can be done with a publication by itself; the rest is done with its post."""
     if status == PublicationStatus.UNKNOWN:
         return to(me, Scope.POSTS_WRITE, [("resolve", "a person has looked whether it is out")])
-    return [] if dismissed else _for(me, Scope.POSTS_WRITE, _asked(PUBLICATION, status, _PUBLICATION))
+    return [] if dismissed else allowed(me, Scope.POSTS_WRITE, _asked(PUBLICATION, status, _PUBLICATION))
 
 
 def of_source(me: Caller, status: str, *, polling: bool) -> list[Offer]:
     """Say what can be done with a source."""
     more = [("poll", "a person wants it asked now"), ("remove", "")]
     barred = {"poll"} if polling or status == SourceStatus.DISABLED else set()
-    return _for(me, Scope.SERIES_WRITE, [*_asked(SOURCE, status, _SOURCE), *map(_more, more)], barred)
+    return allowed(me, Scope.SERIES_WRITE, [*_asked(SOURCE, status, _SOURCE), *map(_more, more)], barred)
 
 
 def _asked(of: Lifecycle, status: str, routes: Mapping[str, tuple[str, ...]]) -> list[Offer]:
@@ -118,6 +118,6 @@ def _more(given: tuple[str, str]) -> Offer:
     return {"name": given[0], "to": None, "why": given[1] or "it is not wanted any more"}
 
 
-def _for(me: Caller, scope: Scope, offers: Sequence[Offer], barred: Collection[str] = ()) -> list[Offer]:
+def allowed(me: Caller, scope: Scope, offers: Sequence[Offer], barred: Collection[str] = ()) -> list[Offer]:
     """Leave out what is barred now; for a caller without the scope, everything."""
     return [each for each in offers if each["name"] not in barred] if scope in me.scopes else []

@@ -217,7 +217,8 @@ class Live:
                     await self._begin(connection)
                     failures = 0
                     await self._watch(connection, listener)
-                    await UNLISTEN.run(connection, listener)
+                    with suppress(*TROUBLE):  # then its minute ends by itself
+                        await UNLISTEN.run(connection, listener)
                     return
                 finally:
                     await _close(connection)

@@ -34,13 +34,15 @@ LEFT JOIN LATERAL (
 ORDER BY line.id
 
 -- name: event_listen
--- Says that somebody watches in this process for so long from now: from then on it is rung for.
+-- Says that somebody watches in this process for so long from now: from then on it is rung for. Those who died without
+-- saying so are forgotten.
+WITH dead AS (DELETE FROM listener WHERE id <> $1 AND until < imprint_now())
 INSERT INTO listener (id, until) VALUES ($1, imprint_now() + $2::interval)
 ON CONFLICT (id) DO UPDATE SET until = excluded.until
 
 -- name: event_unlisten
--- Says that nobody watches in this process any more, and forgets those who died without saying so.
-DELETE FROM listener WHERE id = $1 OR until < imprint_now()
+-- Says that nobody watches in this process any more.
+DELETE FROM listener WHERE id = $1
 
 -- name: event_begin
 -- How far the numbers have come, and a transaction that began after all that could still be writing smaller ones.
